@@ -1,0 +1,25 @@
+package tmpdeps
+
+import (
+	_ "github.com/cockroachdb/datadriven"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/testutil"
+	_ "github.com/spf13/cobra"
+	_ "github.com/zeebo/xxh3"
+	_ "go.etcd.io/etcd/client/v3"
+	_ "go.etcd.io/etcd/client/v3/concurrency"
+	_ "go.etcd.io/etcd/server/v3/embed"
+	_ "go.uber.org/zap"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/term"
+	_ "google.golang.org/genproto/googleapis/rpc/errdetails"
+	_ "google.golang.org/grpc"
+	_ "google.golang.org/grpc/health"
+	_ "google.golang.org/grpc/test/bufconn"
+	_ "google.golang.org/protobuf/proto"
+	_ "k8s.io/api/apps/v1"
+	_ "k8s.io/api/core/v1"
+	_ "pgregory.net/rapid"
+	_ "sigs.k8s.io/yaml"
+)

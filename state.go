@@ -1,0 +1,61 @@
+package weir
+
+import "time"
+
+// StateHandle refers to immutable bytes of a snapshot: either held inline or a
+// range of a file. A file is named by a slash-separated path relative to the
+// job's checkpoint directory; a name is never reused.
+type StateHandle struct {
+	Inline []byte // the bytes themselves, if File is empty
+	File   string
+	Offset int64
+	Length int64
+	CRC    uint32 // crc32c of the bytes
+}
+
+// IsZero says whether the handle refers to nothing.
+func (h StateHandle) IsZero() bool { return h.File == "" && h.Inline == nil }
+
+// KeyedStateHandle is the keyed state of one operator subtask. Sections lie in
+// one handle; the backend's format finds key groups inside.
+type KeyedStateHandle struct {
+	Range   KeyGroupRange
+	Backend string // the backend that wrote it, for example "heap"
+	Handle  StateHandle
+}
+
+// OperatorSubtaskState is what one operator's subtask put into a snapshot.
+type OperatorSubtaskState struct {
+	Operator OperatorID
+	Name     string             // the operator's name, for people
+	Keyed    []KeyedStateHandle // at most one per snapshot; several after redistribution
+	Operated StateHandle        // the operator's own bytes, for example a source reader's position
+	Schemas  []StateSchema      // of the keyed states, once per operator
+}
+
+// StateSchema records how a state's values were encoded, so that a later
+// version can tell what changed (DECISIONS 27).
+type StateSchema struct {
+	State string // the state's name
+	Key   string // canonical text of the key's schema
+	Value string // canonical text of the value's schema
+}
+
+// TaskStateSnapshot is what one attempt acknowledges.
+type TaskStateSnapshot struct {
+	Operators []OperatorSubtaskState // head of the chain first
+	Finished  bool                   // the subtask's operators had finished
+}
+
+// CheckpointMetrics are one subtask's timings and sizes of one snapshot.
+type CheckpointMetrics struct {
+	StartDelay        time.Duration // trigger to first barrier (or trigger RPC) at the subtask
+	AlignmentDuration time.Duration // first to last barrier
+	SyncDuration      time.Duration // synchronous part
+	AsyncDuration     time.Duration // asynchronous part
+	AlignedBytes      int64         // processed between the first and the last barrier
+	StateBytes        int64         // size of the acknowledged state
+	PersistedBytes    int64         // in-flight bytes captured
+	QueuedBytes       int64         // queued before this subtask when the barrier entered the graph upstream, see docs/metrics.md
+	DrainedBytes      int64         // bytes the subtask took from its inputs between StartDelay's beginning and the snapshot
+}

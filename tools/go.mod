@@ -1,0 +1,3 @@
+module github.com/weirflow/weir/tools
+
+go 1.26
