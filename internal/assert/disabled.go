@@ -1,0 +1,6 @@
+//go:build !invariants
+
+package assert
+
+// Enabled says whether costly checks run.
+const Enabled = false
