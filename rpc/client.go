@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
+)
+
+// ClientGateway is what a client may ask of the JobManager. Errors carry a Code
+// (errors.go); rpc/grpc maps them to gRPC codes.
+type ClientGateway interface {
+	Submit(ctx context.Context, r SubmitRequest) (SubmitReply, error)
+	List(ctx context.Context) ([]JobSummary, error)
+	Get(ctx context.Context, job string) (JobDetail, error) // by id or by name of the latest job so called
+	Cancel(ctx context.Context, job string) error
+	Checkpoints(ctx context.Context, job string) (CheckpointList, error)
+	Plan(ctx context.Context, r SubmitRequest) (PlanReply, error)
+	Cluster(ctx context.Context) (ClusterInfo, error)
+}
+
+// SubmitRequest asks for a job.
+type SubmitRequest struct {
+	Entrypoint  string
+	Params      map[string]string
+	Name        string            // default: the entry point's name
+	RequestID   string            // a second submission with the same one returns the first's job
+	Options     map[string]string // --set key=value; keys of docs/config.md
+	Parallelism int               // 0: from options, else 1
+	From        string            // path of a checkpoint to start from
+}
+
+// SubmitReply names the job.
+type SubmitReply struct {
+	Job     weir.JobID
+	Name    string
+	Existed bool // the request id was known
+}
+
+// JobStatus is the state of a job.
+type JobStatus uint8
+
+// Job states. The last three are final.
+const (
+	JobInitializing JobStatus = iota
+	JobCreated                // waits for slots or is deploying
+	JobRunning
+	JobFailing
+	JobCancelling
+	JobRestarting
+	JobSuspended // its JobManager lost leadership
+	JobFinished
+	JobCanceled
+	JobFailed
+)
+
+var jobStatusNames = [...]string{"INITIALIZING", "CREATED", "RUNNING", "FAILING", "CANCELLING", "RESTARTING", "SUSPENDED", "FINISHED", "CANCELED", "FAILED"}
+
+func (s JobStatus) String() string {
+	if int(s) < len(jobStatusNames) {
+		return jobStatusNames[s]
+	}
+	return "UNKNOWN"
+}
+
+// Final says whether the job has ended.
+func (s JobStatus) Final() bool { return s >= JobFinished }
+
+// JobSummary is one line of a list.
+type JobSummary struct {
+	Job            weir.JobID
+	Name           string
+	Entrypoint     string
+	Status         JobStatus
+	Detail         string // why it waits or failed, for people
+	Started        time.Time
+	Ended          time.Time // zero while it lives
+	Tasks          int
+	Running        int // tasks in state RUNNING
+	Restarts       int
+	LastCheckpoint weir.CheckpointID
+}
+
+// JobDetail is a job with its tasks.
+type JobDetail struct {
+	JobSummary
+	RequestID    string
+	Params       map[string]string
+	Options      map[string]string // effective
+	Graph        jobgraph.JobGraph
+	Tasks        []TaskDetail
+	Failure      *weir.Failure // the last one
+	RestoredFrom string
+}
+
+// TaskDetail is one subtask.
+type TaskDetail struct {
+	Attempt     weir.AttemptID
+	Vertex      string
+	State       TaskState
+	TaskManager string
+	Stats       TaskStats
+	Failure     string
+}
+
+// CheckpointStatus is where a checkpoint stands.
+type CheckpointStatus uint8
+
+// Checkpoint statuses.
+const (
+	CheckpointPending CheckpointStatus = iota
+	CheckpointCompleted
+	CheckpointFailed
+)
+
+func (s CheckpointStatus) String() string {
+	return [...]string{"IN_PROGRESS", "COMPLETED", "FAILED"}[min(int(s), 2)]
+}
+
+// CheckpointInfo is one checkpoint with its subtasks' timings.
+type CheckpointInfo struct {
+	ID        weir.CheckpointID
+	Kind      weir.SnapshotKind
+	Status    CheckpointStatus
+	Triggered time.Time
+	Duration  time.Duration // to the link for completed ones, to the abort for failed ones
+	Bytes     int64
+	Path      string
+	Reason    weir.FailureReason
+	Message   string
+	Subtasks  []SubtaskCheckpoint
+}
+
+// SubtaskCheckpoint is one subtask's part.
+type SubtaskCheckpoint struct {
+	Vertex       string
+	Attempt      weir.AttemptID
+	Acknowledged time.Duration // after the trigger; 0 if it did not
+	Metrics      weir.CheckpointMetrics
+}
+
+// CheckpointList is a job's recent checkpoints, newest first, and counts since its start.
+type CheckpointList struct {
+	Job       weir.JobID
+	Completed int64
+	Failed    int64
+	Pending   int64
+	Restored  weir.CheckpointID
+	Recent    []CheckpointInfo
+}
+
+// PlanReply shows what a submission would run.
+type PlanReply struct {
+	Graph    jobgraph.JobGraph
+	Text     string // canonical text of the logical graph
+	Slots    int    // needed
+	Warnings []string
+}
+
+// ClusterInfo describes the cluster.
+type ClusterInfo struct {
+	ClusterID     string
+	Epoch         weir.LeaderEpoch
+	CodeID        string
+	TaskManagers  []TaskManagerInfo
+	Entrypoints   []string
+	CheckpointDir string
+}
+
+// TaskManagerInfo is one registered TaskManager.
+type TaskManagerInfo struct {
+	Registration
+	FreeSlots     int
+	LastHeartbeat time.Duration // age
+}
