@@ -56,6 +56,12 @@ type CheckpointMetrics struct {
 	AlignedBytes      int64         // processed between the first and the last barrier
 	StateBytes        int64         // size of the acknowledged state
 	PersistedBytes    int64         // in-flight bytes captured
-	QueuedBytes       int64         // queued before this subtask when the barrier entered the graph upstream, see docs/metrics.md
-	DrainedBytes      int64         // bytes the subtask took from its inputs between StartDelay's beginning and the snapshot
+	// QueuedBytes were queued ahead of the barriers when the checkpoint was
+	// triggered: what the subtask took from its channels between the trigger and
+	// each channel's barrier. Channels are first in, first out, so this is exact.
+	QueuedBytes int64
+	// DrainRate is how fast, in bytes per second of its time not spent idle, the
+	// subtask took bytes from its inputs in the seconds before the trigger; 0 if
+	// unknown. QueuedBytes ÷ DrainRate predicts how long the barriers wait.
+	DrainRate float64
 }
