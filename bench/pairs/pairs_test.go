@@ -1,0 +1,115 @@
+package pairs
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func fixed(perUnit ...time.Duration) func() Sample {
+	i := 0
+	return func() Sample {
+		d := perUnit[i%len(perUnit)]
+		i++
+		return Sample{Units: 10, Cost: 10 * d}
+	}
+}
+
+func TestRunTakesTheMedianOfRatios(t *testing.T) {
+	t.Parallel()
+	r := Run("x", fixed(20, 20, 20, 900), fixed(10), 1)
+	if r.Pairs != LeastPairs || r.Cost != 2 || r.CostLow != 2 || r.SubjectNanos != 20 || r.BareNanos != 10 {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+func TestBarsAreJudgedByTheWorseEnd(t *testing.T) {
+	t.Parallel()
+	r := Result{Cost: 1.9, CostLow: 1.5, CostHigh: 2.5}
+	if !r.CostAtMost(2).Failed() || r.CostAtMost(2.5).Failed() {
+		t.Error("a cost bar must be judged by the high end")
+	}
+	if !r.SpeedAtLeast(0.5).Failed() || r.SpeedAtLeast(0.4).Failed() {
+		t.Error("a speed bar must be judged by the low end")
+	}
+	if r.Failed() {
+		t.Error("a result without a bar cannot fail")
+	}
+}
+
+func TestMedianRanks(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{11: 1, 15: 3, 21: 5, 101: 40} {
+		if low, high := medianRanks(n); low != want || high != n-1-want {
+			t.Errorf("n=%d: got %d, %d, want low %d", n, low, high, want)
+		}
+	}
+}
+
+// The interval must hold the true median in at least 95 % of experiments.
+func TestIntervalCovers(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewSource(1))
+	const rounds, n = 20000, 11
+	low, high := medianRanks(n)
+	covered := 0
+	for range rounds {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = math.Exp(rng.NormFloat64()) // median 1, skewed
+		}
+		slices.Sort(v)
+		if v[low] <= 1 && 1 <= v[high] {
+			covered++
+		}
+	}
+	if share := float64(covered) / rounds; share < 0.95 {
+		t.Fatalf("covered %.3f", share)
+	}
+}
+
+func TestMainExitCodes(t *testing.T) {
+	t.Parallel()
+	good := Case{"good", func(n int) Result { return Run("good", fixed(10), fixed(10), n).CostAtMost(1.1) }}
+	bad := Case{"bad", func(n int) Result { return Run("bad", fixed(30), fixed(10), n).CostAtMost(1.1) }}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, 1, "MISSED"},
+		{[]string{"-run", "^good$"}, 0, "met"},
+		{[]string{"-o", "yaml"}, 2, ""},
+		{[]string{"-run", "("}, 2, ""},
+	} {
+		var out, errs bytes.Buffer
+		if code := Main(c.args, &out, &errs, good, bad); code != c.code || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%v: code %d, output %q, errors %q", c.args, code, out.String(), errs.String())
+		}
+	}
+	var out bytes.Buffer
+	Main([]string{"-o", "json", "-run", "bad"}, &out, &out, good, bad)
+	var r Result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Name != "bad" || r.Met {
+		t.Errorf("json %q: %+v, %v", out.String(), r, err)
+	}
+}
+
+func TestWallAndCPUMeasure(t *testing.T) {
+	t.Parallel()
+	spin := func() {
+		for start := ProcessCPU(); ProcessCPU()-start < 2*time.Millisecond; {
+		}
+	}
+	if s := Wall(1, spin); s.Cost <= 0 {
+		t.Errorf("wall: %+v", s)
+	}
+	if s := CPU(1, spin); s.Cost < 2*time.Millisecond {
+		t.Errorf("cpu: %+v", s)
+	}
+}
