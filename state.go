@@ -29,7 +29,7 @@ type OperatorSubtaskState struct {
 	Operator OperatorID
 	Name     string             // the operator's name, for people
 	Keyed    []KeyedStateHandle // at most one per snapshot; several after redistribution
-	Operated StateHandle        // the operator's own bytes, for example a source reader's position
+	Elements []StateHandle      // the operator's own state, a list that can be dealt to other subtasks (behaviour §21.2), for example a source's splits with their positions
 	Schemas  []StateSchema      // of the keyed states, once per operator
 }
 
