@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir/blobstore"
 	"github.com/weirflow/weir/jobmanager/ha"
+	"github.com/weirflow/weir/metrics"
 	"github.com/weirflow/weir/operator"
 )
 
@@ -31,8 +32,8 @@ type Config struct {
 	Blobs blobstore.Store
 	// Logger is for everything the JobManager has to say. Default: nothing is logged.
 	Logger *zap.Logger
-	// Metrics is where figures go. Default: nowhere.
-	Metrics Metrics
+	// Metrics is the process's. Default: one of its own, that nobody reads.
+	Metrics *metrics.Registry
 	// HeartbeatInterval is how often TaskManagers report, default 2 s;
 	// HeartbeatTimeout is after how much silence one is given up, default 10 s.
 	HeartbeatInterval time.Duration
@@ -72,7 +73,7 @@ func (c Config) withDefaults() Config {
 		c.RetainedJobs = DefaultRetainedJobs
 	}
 	if c.Metrics == nil {
-		c.Metrics = noMetrics{}
+		c.Metrics = metrics.New(metrics.Build{Role: "jobmanager", CodeID: c.CodeID})
 	}
 	return c
 }
