@@ -1,0 +1,68 @@
+package checkpointing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// CheckpointStatus is where a checkpoint stands.
+type CheckpointStatus uint8
+
+// Checkpoint statuses.
+const (
+	InProgress CheckpointStatus = iota
+	Completed
+	Failed
+)
+
+func (s CheckpointStatus) String() string {
+	return [...]string{"in progress", "completed", "failed"}[min(int(s), 2)]
+}
+
+// CheckpointStatistics is what is told of one checkpoint.
+type CheckpointStatistics struct {
+	ID             weir.CheckpointID // NoCheckpoint: it failed before it had one
+	Kind           weir.SnapshotKind
+	Status         CheckpointStatus
+	Triggered      time.Time
+	Duration       time.Duration // from the trigger to the link, or to the abort, or so far
+	Bytes          int64         // of the snapshot when completed, else what was acknowledged so far
+	PersistedBytes int64         // in-flight bytes captured
+	Metadata       string        // blob name, when completed
+	Reason         weir.FailureReason
+	Message        string
+	Tasks          int // awaited
+	Acknowledged   int
+	// Subtasks are those awaited, by vertex and subtask. They are dropped from all
+	// but the newest checkpoints of a large job.
+	Subtasks []SubtaskStatistics
+}
+
+// SubtaskStatistics is one subtask's part.
+type SubtaskStatistics struct {
+	Attempt      weir.AttemptID
+	Acknowledged time.Duration // after the trigger; 0: not
+	Metrics      weir.CheckpointMetrics
+}
+
+// String is the one line that a log has of a checkpoint.
+func (s CheckpointStatistics) String() string {
+	text := fmt.Sprintf("%s %d %s after %s, %d of %d tasks, %d bytes",
+		s.Kind, s.ID, s.Status, s.Duration, s.Acknowledged, s.Tasks, s.Bytes)
+	if s.Reason != weir.ReasonNone {
+		text += fmt.Sprintf(": %s: %s", s.Reason, s.Message)
+	}
+	return text
+}
+
+// Statistics are a job's counts since its start (or since this leader's), and its
+// recent checkpoints.
+type Statistics struct {
+	Completed int64
+	Failed    int64 // those that failed before they had an id included
+	Pending   int64
+	Restored  weir.CheckpointID
+	Recent    []CheckpointStatistics // newest first
+}
