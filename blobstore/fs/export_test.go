@@ -1,0 +1,34 @@
+package fs
+
+// FailTemp makes temporary files fail at "write", "sync" or "close".
+func (s *Store) FailTemp(at string, err error) {
+	s.wrap = func(f tempFile) tempFile { return &failingFile{tempFile: f, at: at, err: err} }
+}
+
+type failingFile struct {
+	tempFile
+	at  string
+	err error
+}
+
+func (f *failingFile) Write(p []byte) (int, error) {
+	if f.at == "write" {
+		return 0, f.err
+	}
+	return f.tempFile.Write(p)
+}
+
+func (f *failingFile) Sync() error {
+	if f.at == "sync" {
+		return f.err
+	}
+	return f.tempFile.Sync()
+}
+
+func (f *failingFile) Close() error {
+	err := f.tempFile.Close()
+	if f.at == "close" {
+		return f.err
+	}
+	return err
+}
