@@ -32,6 +32,15 @@ type Descriptor struct {
 	Schema weir.StateSchema
 }
 
+// Bounds of what a table takes. Callers check what users give them; a table
+// panics beyond.
+const (
+	MaxFixedSize      = 4096      // bytes of a fixed-size value
+	MaxKeyBytes       = 1<<15 - 1 // of an encoded key
+	MaxNamespaceBytes = 1<<16 - 1
+	MaxValueBytes     = 1 << 30
+)
+
 // Ref names an entry of a table.
 type Ref struct {
 	// Hash is codec's hash of the encoded key (DECISIONS 20): its high 32 bits
@@ -86,7 +95,8 @@ type Table interface {
 	Prefetch(hashes []uint64, hints []Hint)
 	// Get returns the value. The slice is the table's: read it at once, do not write.
 	Get(ref Ref, hint Hint) (value []byte, ok bool)
-	// Put sets the value, copying it. For a fixed-size table len(value) must be that size.
+	// Put sets the value, copying it. For a fixed-size table len(value) must be that
+	// size. Neither the value nor the ref may be a slice of the table's.
 	Put(ref Ref, hint Hint, value []byte)
 	// Slot returns the value of a fixed-size table for reading and writing in place,
 	// creating it zeroed if it is absent. The slice is valid until the next call.
@@ -117,4 +127,7 @@ type Stats struct {
 	Tables  int
 	Entries int
 	Bytes   int64 // memory taken, indices included
+
+	// DeadBytes is the part of Bytes that deleted and outgrown entries still hold.
+	DeadBytes int64
 }

@@ -1,0 +1,273 @@
+package heap
+
+import (
+	"encoding/binary"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/assert"
+	"github.com/weirflow/weir/statebackend"
+)
+
+// PageTable is one keyed state: for each key group, pages of entries and their
+// indices. All methods are for the task's goroutine.
+type PageTable struct {
+	name       string
+	lay        layout
+	own        *Backend
+	led        *ledger // own.led
+	schema     weir.StateSchema
+	registered bool // Table was called; otherwise it was only restored
+
+	groups  []group
+	first   uint32 // key group of groups[0]
+	max     uint64 // number of key groups of the operator
+	version uint32 // of all slots: moves when an entry's slot may have; never 0
+	entries int
+	sink    uint64 // what Prefetch loaded, so that the loads are made
+}
+
+var _ statebackend.Table = (*PageTable)(nil)
+
+func newPageTable(b *Backend, name string, fixedSize int, schema weir.StateSchema) *PageTable {
+	t := &PageTable{
+		name:    name,
+		lay:     layoutOf(fixedSize),
+		own:     b,
+		led:     &b.led,
+		schema:  schema,
+		groups:  make([]group, b.opts.KeyGroups.Len()),
+		first:   uint32(b.opts.KeyGroups.First),
+		max:     uint64(b.opts.MaxParallelism),
+		version: 1,
+	}
+	for i := range t.groups {
+		t.groups[i].reset()
+	}
+	return t
+}
+
+// Get returns the value.
+func (t *PageTable) Get(ref statebackend.Ref, hint statebackend.Hint) (value []byte, ok bool) {
+	g, tag := t.group(ref.Hash), t.tag(&ref)
+	ix := g.index(tag)
+	_, at := g.find(ix, t.start(ix, tag, &ref, hint), tag, t.lay.keyOff, wanted(&ref), &ref)
+	if at == 0 {
+		return nil, false
+	}
+	p, off := g.dir[at>>pageUnitBits].p, int(at&pageUnitMask)*unit
+	if t.lay.fixed > 0 {
+		return p.span(off+entryHeader, t.lay.fixed), true
+	}
+	n := int(binary.LittleEndian.Uint32(p.b[off+8:]))
+	return p.span(off+variableHeader+len(ref.Key)+len(ref.Namespace), n), true
+}
+
+// Slot returns the value of a fixed-size table in place.
+func (t *PageTable) Slot(ref statebackend.Ref, hint statebackend.Hint) (value []byte, created bool) {
+	if t.lay.fixed == 0 {
+		t.misuse("Slot")
+	}
+	g, tag := t.group(ref.Hash), t.tag(&ref)
+	ix := g.index(tag)
+	slot, at := g.find(ix, t.start(ix, tag, &ref, hint), tag, t.lay.keyOff, wanted(&ref), &ref)
+	if at != 0 {
+		p := t.writable(g, at>>pageUnitBits)
+		return p.span(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
+	}
+	value = t.insert(g, ix, slot, tag, &ref, 0)[entryHeader : entryHeader+t.lay.fixed : entryHeader+t.lay.fixed]
+	clear(value)
+	return value, true
+}
+
+// Put sets the value.
+func (t *PageTable) Put(ref statebackend.Ref, hint statebackend.Hint, value []byte) {
+	if t.lay.fixed > 0 {
+		assert.That(len(value) == t.lay.fixed, "heap: state %s takes values of %d bytes, got %d", t.name, t.lay.fixed, len(value))
+		slot, _ := t.Slot(ref, hint)
+		copy(slot, value)
+		return
+	}
+	assert.That(len(value) <= statebackend.MaxValueBytes, "heap: a value of state %s has %d bytes", t.name, len(value))
+	g, tag := t.group(ref.Hash), t.tag(&ref)
+	ix := g.index(tag)
+	slot, at := g.find(ix, t.start(ix, tag, &ref, hint), tag, t.lay.keyOff, wanted(&ref), &ref)
+	switch {
+	case at == 0:
+		t.setValue(t.insert(g, ix, slot, tag, &ref, len(value)), &ref, value)
+	case !t.putInPlace(g, at, &ref, value):
+		t.kill(g, at)
+		// A value that has grown once will again: leave it a quarter.
+		e, to := t.newEntry(g, &ref, len(value)+len(value)/4)
+		ix.slots[slot] = uint64(tag)<<32 | uint64(to)
+		t.setValue(e, &ref, value)
+	}
+}
+
+// putInPlace overwrites a variable-size value if it fits its room. A large entry
+// stays only if it is the table's own and remains a large one, since copying the
+// old value would be in vain and shrinking would waste pages.
+func (t *PageTable) putInPlace(g *group, at uint32, ref *statebackend.Ref, value []byte) bool {
+	number, off := at>>pageUnitBits, int(at&pageUnitMask)*unit
+	r := g.dir[number]
+	room := int(binary.LittleEndian.Uint32(r.p.b[off+12:]))
+	if len(value) > room {
+		return false
+	}
+	if r.units > 1 && (2*len(value) < room || r.birth < t.led.fence.Load()) {
+		return false
+	}
+	p := t.writable(g, number)
+	t.setValue(p.span(off, t.lay.sizeAt(p, off)), ref, value)
+	return true
+}
+
+func (t *PageTable) setValue(entry []byte, ref *statebackend.Ref, value []byte) {
+	binary.LittleEndian.PutUint32(entry[8:], uint32(len(value)))
+	copy(entry[variableHeader+len(ref.Key)+len(ref.Namespace):], value)
+}
+
+// Delete removes the entry.
+func (t *PageTable) Delete(ref statebackend.Ref) bool {
+	g, tag := t.group(ref.Hash), t.tag(&ref)
+	ix := g.index(tag)
+	slot, at := g.find(ix, tag&ix.mask, tag, t.lay.keyOff, wanted(&ref), &ref)
+	if at == 0 {
+		return false
+	}
+	ix.remove(slot)
+	t.moved()
+	g.entries--
+	t.entries--
+	t.kill(g, at)
+	return true
+}
+
+// Scan calls fn for every entry.
+func (t *PageTable) Scan(fn func(group weir.KeyGroup, key, namespace, value []byte) bool) {
+	for i := range t.groups {
+		for _, r := range t.groups[i].dir {
+			if r.p == nil {
+				continue
+			}
+			for off, end := pageHeader, r.p.used(); off < end; {
+				size := t.lay.sizeAt(r.p, off)
+				h, key, namespace, value := t.lay.parts(r.p.span(off, size))
+				if !h.dead() && !fn(weir.KeyGroup(t.first+uint32(i)), key, namespace, value) {
+					return
+				}
+				off += size
+			}
+		}
+	}
+}
+
+// Len is the number of live entries.
+func (t *PageTable) Len() int { return t.entries }
+
+func (t *PageTable) group(hash uint64) *group {
+	i := uint32((hash>>32)*t.max>>32) - t.first
+	if i >= uint32(len(t.groups)) {
+		t.foreign(i)
+	}
+	return &t.groups[i]
+}
+
+// tag is the entry's tag in the index.
+func (t *PageTable) tag(ref *statebackend.Ref) uint32 {
+	if len(ref.Key) > statebackend.MaxKeyBytes || len(ref.Namespace) > statebackend.MaxNamespaceBytes {
+		t.oversize(ref)
+	}
+	return slotTag(uint32(ref.Hash), ref.Namespace)
+}
+
+func wanted(ref *statebackend.Ref) header {
+	return makeHeader(uint32(ref.Hash), ref.Key, ref.Namespace)
+}
+
+// start is the slot where probing begins. A prefetched slot is the first of its
+// chain with the tag, or the empty one that ends the chain; inserting does not
+// move slots, so it holds until the version moves. It is of the key alone.
+func (t *PageTable) start(ix *index, tag uint32, ref *statebackend.Ref, hint statebackend.Hint) uint32 {
+	if hint.Version != t.version || len(ref.Namespace) != 0 {
+		return tag & ix.mask
+	}
+	if assert.Enabled {
+		t.checkHint(ix, tag, hint)
+	}
+	return hint.Slot
+}
+
+func (t *PageTable) checkHint(ix *index, tag uint32, hint statebackend.Hint) {
+	for i := tag & ix.mask; i != hint.Slot; i = (i + 1) & ix.mask {
+		s := ix.slots[i]
+		assert.That(s != 0 && uint32(s>>32) != tag, "heap: state %s: hint of another key", t.name)
+	}
+}
+
+func (t *PageTable) moved() {
+	t.version++
+	if t.version == 0 {
+		t.version = 1
+	}
+}
+
+// insert adds an entry whose probes ended at the empty slot.
+func (t *PageTable) insert(g *group, ix *index, slot, tag uint32, ref *statebackend.Ref, room int) (entry []byte) {
+	if ix.n >= ix.limit {
+		ix = g.makeRoom(tag)
+		slot = ix.free(tag)
+		t.moved()
+	}
+	entry, at := t.newEntry(g, ref, room)
+	ix.slots[slot] = uint64(tag)<<32 | uint64(at)
+	ix.n++
+	g.entries++
+	t.entries++
+	return entry
+}
+
+// newEntry writes an entry but for its value. No index names it yet.
+func (t *PageTable) newEntry(g *group, ref *statebackend.Ref, room int) (entry []byte, at uint32) {
+	size := t.lay.size(len(ref.Key), len(ref.Namespace), room)
+	at, p := t.alloc(g, size)
+	entry = p.span(int(at&pageUnitMask)*unit, size)
+	binary.LittleEndian.PutUint64(entry, uint64(wanted(ref)))
+	copy(entry[t.lay.keyOff:], ref.Key)
+	nsEnd := t.lay.keyOff + len(ref.Key) + copy(entry[t.lay.keyOff+len(ref.Key):], ref.Namespace)
+	if t.lay.fixed == 0 {
+		binary.LittleEndian.PutUint32(entry[12:], uint32(size-nsEnd)) // the padding is of use
+	}
+	clear(entry[nsEnd:]) // a snapshot must not write what was in a recycled page
+	return entry, at
+}
+
+func (t *PageTable) takePages(units int) *page {
+	if units > 1 {
+		return t.led.pool.takeLarge(units)
+	}
+	return t.own.takePage()
+}
+
+// discard gives a page up that the directory no longer names.
+func (t *PageTable) discard(r pageRef) {
+	switch {
+	case r.birth < t.led.fence.Load():
+		t.led.retire(r)
+	case r.units > 1:
+		t.led.pool.giveLarge(r.p, int(r.units))
+	default:
+		t.own.givePage(r.p)
+	}
+}
+
+func (t *PageTable) foreign(i uint32) {
+	assert.That(false, "heap: state %s: key group %d is not in %d key groups from %d", t.name, int32(i+t.first), len(t.groups), t.first)
+}
+
+func (t *PageTable) oversize(ref *statebackend.Ref) {
+	assert.That(false, "heap: state %s: key of %d or namespace of %d bytes is too long", t.name, len(ref.Key), len(ref.Namespace))
+}
+
+func (t *PageTable) misuse(method string) {
+	assert.That(false, "heap: %s of state %s, whose values vary in size", method, t.name)
+}
