@@ -1,7 +1,7 @@
 package checkpointing
 
 import (
-	"math/rand"
+	"math/rand/v2"
 	"time"
 
 	"github.com/weirflow/weir"
