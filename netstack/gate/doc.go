@@ -1,0 +1,25 @@
+// Package gate is a task's input: channels that bring segments and events, and the
+// order in which the task takes them.
+//
+// It owns [InputGate]: the ready queue, the buffers and credit of its remote
+// channels, blocking and resuming. It must not know alignment, elements or
+// connections (a remote channel talks to its producer through [Remote]).
+//
+// The task polls: [InputGate.Poll] never waits, and when it finds nothing the gate's
+// wake function is called once there is something. After an event that blocks, the
+// channel brings nothing until [InputGate.Resume]; after the last event the task
+// calls [InputGate.End].
+//
+// # Invariants
+//
+//  1. Elements of one channel come in order; channels take turns, one item each;
+//     a channel with a priority event comes first.
+//  2. A channel that is blocked brings nothing, and stops no other.
+//  3. Credit that was granted is covered by a buffer that is held (credit.Grants).
+//  4. Sequence numbers of a remote channel are consecutive, or the channel fails.
+//  5. A failed channel fails the gate's Poll, with [PartitionLost].
+//  6. After Close nothing is delivered and every buffer goes back to the pool.
+//
+// No goroutines. Locks: InputGate.mu before the pool's; it is never held while a
+// callback runs. Read input_gate.go, then remote.go.
+package gate

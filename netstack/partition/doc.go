@@ -1,0 +1,27 @@
+// Package partition is a task's output: elements appended to segments, one queue of
+// segments and events per consumer.
+//
+// It owns [ResultPartition], which chooses the subpartition of a record and fills
+// segments, and [Subpartition], the queue that a consumer reads. It must not know
+// who reads, over what, or what an event means beyond its [wire.DataType].
+//
+// The task calls Emit, Watermark, Status and BroadcastEvent, all from its one
+// goroutine. It asks Available before it takes more input, calls FlushIfRequested
+// between records and FlushAll before it sleeps (DECISIONS 19). A reader calls
+// [Subpartition.Attach] once, then [Subpartition.Poll] until nothing is available;
+// from then on it is notified once when something is.
+//
+// # Invariants
+//
+//  1. A record is appended without a lock and without an allocation; the locks of
+//     queue and pool are taken per segment.
+//  2. Only the task publishes: a reader sees committed bytes of a finished segment, or
+//     of an unfinished one for which a flush was asked (behaviour §18).
+//  3. After a blocking event was polled nothing is, until Resume.
+//  4. What is added to a released subpartition is dropped; after Fail or Cancel,
+//     elements are dropped silently and nothing waits.
+//  5. Priority events stand before all others, in the order they were added.
+//
+// No goroutines. Locks: Subpartition.mu before the pool's; readers are notified after
+// unlocking. Read subpartition.go, then result_partition.go.
+package partition

@@ -1,0 +1,20 @@
+package partition
+
+// Partitioning says how a record chooses its subpartition.
+type Partitioning uint8
+
+// Partitionings.
+const (
+	Forward   Partitioning = iota // there is one subpartition
+	Hash                          // by the key group of the record's hash
+	Rebalance                     // round robin
+)
+
+var partitioningNames = [...]string{"forward", "hash", "rebalance"}
+
+func (p Partitioning) String() string {
+	if int(p) < len(partitioningNames) {
+		return partitioningNames[p]
+	}
+	return "unknown"
+}
