@@ -23,6 +23,8 @@ var (
 	ErrClosed = errors.New("registry closed")
 	// ErrTooLarge refuses a value or transaction over the limits.
 	ErrTooLarge = errors.New("too large for the registry")
+	// ErrBadKey refuses a key that belongs to the election or occurs twice.
+	ErrBadKey = errors.New("bad key")
 )
 
 // Errors of a [JobStore].

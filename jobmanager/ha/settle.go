@@ -1,16 +1,103 @@
 package ha
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/weirflow/weir"
 )
 
+const (
+	settleFirstPause = 20 * time.Millisecond
+	settleMaxPause   = time.Second
+)
+
 // Settle makes the transaction and does not return before its end is known, or
-// ctx ends: then, and only then, is the error an [ErrDoubtful]. A conflict in which
-// every key already is as the ops would have made it means that an earlier try was
-// applied whose answer was lost, and is success; values must therefore tell their
-// writers apart where that matters.
+// ctx ends: then, and only then, is the error an [ErrDoubtful].
+//
+// After a lost answer the same transaction is sent again, which invariant 2 makes
+// harmless: whichever copy comes first changes the revisions that the others expect.
+// So there are two ends that need a look at the keys:
+//
+//   - A conflict. If every key is as the ops make it, an earlier copy was applied,
+//     and that is success.
+//   - [ErrNotLeader]. Nothing can be applied any more, but an earlier copy may have
+//     been before the leadership ended; the keys say so.
+//
+// Values that are written must tell their writers apart, where another could write
+// the same.
 func Settle(ctx context.Context, reg Registry, guard weir.LeaderEpoch, ops ...Op) (Revision, error) {
-	return 0, ErrDoubtful
+	again := newBackoff()
+	for doubtful := false; ; doubtful = true {
+		rev, err := reg.Txn(ctx, guard, ops...)
+		if doubtful && isRefusal(err) {
+			rev, err = settled(ctx, reg, ops, err)
+		}
+		if err == nil || !errors.Is(err, ErrDoubtful) {
+			return rev, err
+		}
+		if err := again.wait(ctx); err != nil {
+			return 0, fmt.Errorf("%w (%w)", ErrDoubtful, err)
+		}
+	}
+}
+
+// backoff is the pause between two tries of one call.
+type backoff struct {
+	next time.Duration
+}
+
+func newBackoff() *backoff { return &backoff{next: settleFirstPause} }
+
+// wait waits for the pause, or returns the cause of ctx's end.
+func (b *backoff) wait(ctx context.Context) error {
+	t := time.NewTimer(b.next)
+	defer t.Stop()
+	b.next = min(2*b.next, settleMaxPause)
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func isRefusal(err error) bool {
+	var conflict *ConflictError
+	return errors.Is(err, ErrNotLeader) || errors.As(err, &conflict)
+}
+
+// settled reads what the refused transaction would have written. If all of it is
+// there, an earlier copy did it; else the refusal stands. A read without an answer
+// leaves the doubt.
+func settled(ctx context.Context, reg Registry, ops []Op, refusal error) (Revision, error) {
+	var rev Revision
+	wrote := false
+	for _, op := range ops {
+		if op.Kind == OpCheck {
+			continue
+		}
+		kv, err := reg.Get(ctx, op.Key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return 0, fmt.Errorf("%w: %w", ErrDoubtful, err)
+		}
+		absent := err != nil
+		if absent != (op.Kind == OpDelete) {
+			return 0, refusal
+		}
+		if op.Kind == OpPut {
+			if !bytes.Equal(kv.Value, op.Value) {
+				return 0, refusal
+			}
+			rev = kv.ModRevision
+		}
+		wrote = true
+	}
+	if !wrote {
+		return 0, refusal
+	}
+	return rev, nil
 }

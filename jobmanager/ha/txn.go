@@ -50,16 +50,24 @@ func CheckTxn(ops []Op) error {
 		if op.Key == "" || len(op.Key) > MaxKeyLength {
 			return fmt.Errorf("%w: a key of %d bytes, want 1 to %d", ErrTooLarge, len(op.Key), MaxKeyLength)
 		}
-		if strings.HasPrefix(op.Key, LeaderKey) {
-			return fmt.Errorf("key %q belongs to the election", op.Key)
+		if op.Key == LeaderKey || strings.HasPrefix(op.Key, LeaderKey+"/") {
+			return fmt.Errorf("%w: %q belongs to the election", ErrBadKey, op.Key)
 		}
 		if len(op.Value) > MaxValueLength {
 			return fmt.Errorf("%w: key %q has a value of %d bytes, want at most %d", ErrTooLarge, op.Key, len(op.Value), MaxValueLength)
 		}
 		if seen[op.Key] {
-			return fmt.Errorf("key %q occurs twice in a transaction", op.Key)
+			return fmt.Errorf("%w: %q occurs twice in a transaction", ErrBadKey, op.Key)
 		}
 		seen[op.Key] = true
+	}
+	return nil
+}
+
+// CheckPrefix says whether the prefix can be listed.
+func CheckPrefix(prefix string) error {
+	if prefix == "" || len(prefix) > MaxKeyLength {
+		return fmt.Errorf("%w: a prefix of %d bytes, want 1 to %d", ErrTooLarge, len(prefix), MaxKeyLength)
 	}
 	return nil
 }
