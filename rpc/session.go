@@ -55,6 +55,13 @@ type SessionHandler interface {
 	Closed(s Session, cause error)
 }
 
+// Acceptor decides at the JobManager who hears a session that a TaskManager opens.
+type Acceptor interface {
+	// Accept returns the session's handler, or an error that ends the session, for
+	// example a NotLeaderError. It must not wait.
+	Accept(ctx context.Context) (SessionHandler, error)
+}
+
 // Dialer opens sessions from a TaskManager.
 type Dialer interface {
 	Dial(ctx context.Context, h SessionHandler) (Session, error)

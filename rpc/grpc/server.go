@@ -21,15 +21,15 @@ const MaxMessageSize = 64 << 20
 type Server struct {
 	controlpb.UnimplementedControlServer
 	clientpb.UnimplementedClientServer
-	handler rpc.SessionHandler
-	gateway rpc.ClientGateway
-	group   *group.Group
+	acceptor rpc.Acceptor
+	gateway  rpc.ClientGateway
+	group    *group.Group
 }
 
-// NewServer serves sessions to handler and calls to gateway. The sessions'
-// goroutines run in g.
-func NewServer(g *group.Group, handler rpc.SessionHandler, gateway rpc.ClientGateway) *Server {
-	return &Server{handler: handler, gateway: gateway, group: g}
+// NewServer lets acceptor say who hears a session, and serves calls to gateway. The
+// sessions' goroutines run in g.
+func NewServer(g *group.Group, acceptor rpc.Acceptor, gateway rpc.ClientGateway) *Server {
+	return &Server{acceptor: acceptor, gateway: gateway, group: g}
 }
 
 // Register adds the services to a gRPC server made with [ServerOptions].
@@ -56,6 +56,10 @@ func (s *Server) Session(gs controlpb.Control_SessionServer) error {
 	if p, ok := peer.FromContext(gs.Context()); ok {
 		name = p.Addr.String()
 	}
+	handler, err := s.acceptor.Accept(ctx)
+	if err != nil {
+		return StatusOf(err)
+	}
 	ss := newSession(name, acceptedStream{gs}, cancel)
 	if err := ss.start(ctx, s.group); err != nil {
 		return StatusOf(&rpc.Error{Code: rpc.CodeUnavailable, Message: "the JobManager is stopping"})
@@ -63,8 +67,8 @@ func (s *Server) Session(gs controlpb.Control_SessionServer) error {
 	// gRPC ends a blocked receive only when the handler returns, so the reader is
 	// the one that is abandoned: it ends as soon as the stream's context does.
 	read := make(chan error, 1)
-	err := s.group.GoThen("session/read "+name, func(context.Context) error {
-		read <- ss.read(s.handler)
+	err = s.group.GoThen("session/read "+name, func(context.Context) error {
+		read <- ss.read(handler)
 		return nil
 	}, func(err error) {
 		if err != nil { // a panic of the handler

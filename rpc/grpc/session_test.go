@@ -25,6 +25,8 @@ type listener struct {
 	sess   rpc.Session
 }
 
+func (l *listener) Accept(context.Context) (rpc.SessionHandler, error) { return l, nil }
+
 func (l *listener) Receive(s rpc.Session, m rpc.Message) { l.sess = s; l.heard = append(l.heard, m) }
 func (l *listener) Closed(_ rpc.Session, cause error)    { l.closed = append(l.closed, cause) }
 
@@ -45,7 +47,7 @@ type cluster struct {
 	stop  func()
 }
 
-func serve(t *testing.T, h rpc.SessionHandler, gw rpc.ClientGateway) *cluster {
+func serve(t *testing.T, h rpc.Acceptor, gw rpc.ClientGateway) *cluster {
 	g := group.New(t.Context(), "test")
 	lis := bufconn.Listen(1 << 20)
 	gs := grpc.NewServer(ServerOptions()...)

@@ -17,16 +17,16 @@ var ErrStuckPeer = errors.New("peer does not receive: queue is full")
 
 // Dialer opens sessions to one JobManager in this process.
 type Dialer struct {
-	group   *group.Group
-	handler rpc.SessionHandler
+	group    *group.Group
+	acceptor rpc.Acceptor
 }
 
 var _ rpc.Dialer = (*Dialer)(nil)
 
-// NewDialer opens sessions that handler serves on the JobManager's side; their
+// NewDialer opens sessions to the JobManager that acceptor speaks for; their
 // goroutines run in g.
-func NewDialer(g *group.Group, handler rpc.SessionHandler) *Dialer {
-	return &Dialer{group: g, handler: handler}
+func NewDialer(g *group.Group, acceptor rpc.Acceptor) *Dialer {
+	return &Dialer{group: g, acceptor: acceptor}
 }
 
 // Dial opens a session at once.
@@ -34,12 +34,16 @@ func (d *Dialer) Dial(ctx context.Context, h rpc.SessionHandler) (rpc.Session, e
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	near, far := newEnd("job manager"), newEnd("task manager")
-	near.other, far.other = far, near
-	if err := d.group.Go("session/job-manager", func(ctx context.Context) error { far.deliver(ctx, d.handler); return nil }); err != nil {
+	handler, err := d.acceptor.Accept(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := d.group.Go("session/task-manager", func(ctx context.Context) error { near.deliver(ctx, h); return nil }); err != nil {
+	near, far := newEnd("job manager"), newEnd("task manager")
+	near.other, far.other = far, near
+	if err = d.group.Go("session/job-manager", func(ctx context.Context) error { far.deliver(ctx, handler); return nil }); err != nil {
+		return nil, err
+	}
+	if err = d.group.Go("session/task-manager", func(ctx context.Context) error { near.deliver(ctx, h); return nil }); err != nil {
 		near.Close(err)
 		return nil, err
 	}

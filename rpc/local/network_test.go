@@ -17,6 +17,8 @@ type listener struct {
 	sess   rpc.Session
 }
 
+func (l *listener) Accept(context.Context) (rpc.SessionHandler, error) { return l, nil }
+
 func (l *listener) Receive(s rpc.Session, m rpc.Message) { l.sess = s; l.heard = append(l.heard, m) }
 func (l *listener) Closed(_ rpc.Session, cause error)    { l.closed = append(l.closed, cause) }
 
@@ -64,6 +66,8 @@ func TestSessionDeliversInOrderAndClosesOnce(t *testing.T) {
 
 // stuck never returns from its first message until released.
 type stuck struct{ release chan struct{} }
+
+func (s stuck) Accept(context.Context) (rpc.SessionHandler, error) { return s, nil }
 
 func (s stuck) Receive(rpc.Session, rpc.Message) { <-s.release }
 func (s stuck) Closed(rpc.Session, error)        {}
