@@ -1,0 +1,83 @@
+package codec
+
+import (
+	"reflect"
+	"strconv"
+	"unsafe"
+)
+
+// Codec encodes and decodes values of one type. [For] and [ForKey] make it.
+type Codec[T any] struct {
+	program *program
+	fixed   *layout // nil unless values are pointer-free and small enough
+}
+
+// For returns the codec of records and state values of type T, or an error that
+// wraps [ErrUnsupported].
+//
+// Supported are booleans, integers, floats, strings, time.Time (as an instant),
+// time.Duration, and structs, arrays, slices, maps and pointers of supported types;
+// types with AppendBinary or MarshalBinary and UnmarshalBinary; and pointers to
+// protobuf messages. Struct fields are exported, or tagged `codec:"-"`; a tag
+// `codec:"name,id=3"` gives a field a name and a number for the schema.
+func For[T any]() (*Codec[T], error) { return newCodec[T](false) }
+
+// ForKey returns the codec of keys of type K, or an error that wraps
+// [ErrUnsupported]. Keys that are equal have equal encodings, and equal encodings
+// mean equal keys; -0 is +0, and NaN is one key. Pointers are refused, because they
+// are equal by address. A key type with its own encoding must keep the rule itself.
+func ForKey[K comparable]() (*Codec[K], error) { return newCodec[K](true) }
+
+func newCodec[T any](key bool) (*Codec[T], error) {
+	p, err := programOf(reflect.TypeFor[T](), key)
+	if err != nil {
+		return nil, err
+	}
+	return &Codec[T]{program: p, fixed: layoutOf(p)}, nil
+}
+
+// Append appends the encoding of *v to b. An error is that of a user's own encoding.
+func (c *Codec[T]) Append(b []byte, v *T) ([]byte, error) {
+	return c.program.append(b, unsafe.Pointer(v))
+}
+
+// Decode reads a value that fills b. Strings and byte slices of the value alias b.
+// After an error *v holds parts of a value.
+func (c *Codec[T]) Decode(b []byte, v *T) error {
+	rest, err := c.program.decode(b, unsafe.Pointer(v))
+	if err != nil {
+		return err
+	}
+	if len(rest) != 0 {
+		return errTrailing
+	}
+	return nil
+}
+
+// Schema is the canonical text of the type's schema.
+func (c *Codec[T]) Schema() string { return c.program.schema }
+
+// HasPointers says whether decoded values refer to memory outside themselves, which
+// may be the input's.
+func (c *Codec[T]) HasPointers() bool { return c.program.pointers }
+
+// FixedSize is the size of the fixed-size form of values, or 0 if the type has
+// none: it has pointers, or exceeds 4096 bytes, or is empty.
+func (c *Codec[T]) FixedSize() int {
+	if c.fixed == nil {
+		return 0
+	}
+	return c.fixed.size
+}
+
+// FixedSchema is the schema of the fixed-size form: that of the value, marked with
+// the size.
+func (c *Codec[T]) FixedSchema() string {
+	return "fixed " + strconv.Itoa(c.FixedSize()) + " " + c.program.schema
+}
+
+// PutFixed writes the fixed-size form into dst, whose length is FixedSize.
+func (c *Codec[T]) PutFixed(dst []byte, v *T) { c.fixed.put(dst, unsafe.Pointer(v)) }
+
+// GetFixed reads the fixed-size form.
+func (c *Codec[T]) GetFixed(src []byte, v *T) error { return c.fixed.get(src, unsafe.Pointer(v)) }
