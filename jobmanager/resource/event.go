@@ -62,8 +62,15 @@ type (
 	// that was not granted yet.
 	Request struct {
 		Job    weir.JobID
+		N      uint64 // chosen by the job, told back in the answer
 		CodeID string
 		Wants  []Want
+	}
+	// Return gives back slots that a job has no use for, because its need had changed
+	// when they came.
+	Return struct {
+		Job   weir.JobID
+		Slots []Slot
 	}
 	// Release gives back all slots of a job and forgets its request.
 	Release struct{ Job weir.JobID }
@@ -73,6 +80,7 @@ func (Register) event() {}
 func (Ended) event()    {}
 func (Gone) event()     {}
 func (Request) event()  {}
+func (Return) event()   {}
 func (Release) event()  {}
 
 func (e Register) String() string {
@@ -83,6 +91,7 @@ func (e Gone) String() string  { return fmt.Sprintf("gone %.8s.%d", e.ID, e.Inca
 func (e Request) String() string {
 	return fmt.Sprintf("request %d slots for %.8s", len(e.Wants), e.Job)
 }
+func (e Return) String() string  { return fmt.Sprintf("return %v of %.8s", e.Slots, e.Job) }
 func (e Release) String() string { return fmt.Sprintf("release %.8s", e.Job) }
 
 // Action is what follows.
@@ -97,11 +106,13 @@ type (
 	// Granted gives a job the slots it asked for, in the order of its wants.
 	Granted struct {
 		Job   weir.JobID
+		N     uint64 // of the request
 		Slots []Slot
 	}
 	// Short says why a job's request waits.
 	Short struct {
 		Job    weir.JobID
+		N      uint64 // of the request
 		Wanted int
 		Free   int    // slots that it could have had
 		Text   string // for people

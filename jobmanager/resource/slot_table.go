@@ -63,6 +63,8 @@ func (t *SlotTable) Step(ev Event) []Action {
 		return t.gone(e)
 	case Request:
 		return t.request(e)
+	case Return:
+		return t.giveBack(e)
 	case Release:
 		return t.release(e)
 	}
@@ -132,6 +134,16 @@ func (t *SlotTable) request(e Request) []Action {
 	return t.serve()
 }
 
+func (t *SlotTable) giveBack(e Return) []Action {
+	for _, s := range e.Slots {
+		m := t.members[s.TaskManager]
+		if m != nil && m.Incarnation == s.Incarnation && s.Index < len(m.owners) && m.owners[s.Index] == e.Job {
+			m.owners[s.Index] = weir.JobID{}
+		}
+	}
+	return t.serve()
+}
+
 func (t *SlotTable) release(e Release) []Action {
 	t.forget(e.Job)
 	for _, m := range t.members {
@@ -156,12 +168,12 @@ func (t *SlotTable) serve() []Action {
 	rest := t.waiting[:0]
 	for _, r := range t.waiting {
 		if free := t.freeFor(r.CodeID); free >= len(r.Wants) {
-			acts = append(acts, Granted{r.Job, t.take(r.Request)})
+			acts = append(acts, Granted{r.Job, r.N, t.take(r.Request)})
 			continue
 		}
 		if text := t.shortage(r.Request); text != r.said {
 			r.said = text
-			acts = append(acts, Short{Job: r.Job, Wanted: len(r.Wants), Free: t.freeFor(r.CodeID), Text: text})
+			acts = append(acts, Short{Job: r.Job, N: r.N, Wanted: len(r.Wants), Free: t.freeFor(r.CodeID), Text: text})
 		}
 		rest = append(rest, r)
 	}

@@ -82,7 +82,13 @@ func TestNoSlotIsGivenTwice(t *testing.T) {
 			inc := weir.Incarnation(rapid.IntRange(1, 2).Draw(t, "inc"))
 			job := weir.JobID{byte(rapid.IntRange(1, 3).Draw(t, "job"))}
 			var ev Event
-			switch rapid.IntRange(0, 3).Draw(t, "kind") {
+			switch rapid.IntRange(0, 4).Draw(t, "kind") {
+			case 4:
+				back := Return{Job: job, Slots: []Slot{{TaskManager: tm, Incarnation: inc}}}
+				if held[back.Slots[0]] == job {
+					delete(held, back.Slots[0])
+				}
+				ev = back
 			case 0:
 				ev = Register{TaskManager: TaskManager{ID: tm, Incarnation: inc, Slots: rapid.IntRange(0, 3).Draw(t, "slots")}}
 			case 1:

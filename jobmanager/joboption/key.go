@@ -1,0 +1,138 @@
+package joboption
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Key describes one option.
+type Key struct {
+	Name    string
+	Type    string // "duration", "size", "int", "bool", or the words that are allowed
+	Default string // as a user would write it; in brackets if it is a rule
+	Help    string
+	// set decodes a value into its place.
+	set func(s *Settings, value string) error
+}
+
+// own are the keys that are decoded here, sorted by name.
+var own = []Key{
+	{"execution.buffer-timeout.interval", "duration", "100ms",
+		"How long records may wait in a buffer that is not full before it is sent. 0: each record is sent at once.",
+		duration(0, time.Hour, func(s *Settings) *time.Duration { return &s.Task.BufferTimeout })},
+	{"parallelism.default", "int", "1",
+		"Parallelism of operators that name none.",
+		integer(1, weir.MaxMaxParallelism, func(s *Settings) *int { return &s.Parallelism })},
+	{"pipeline.max-parallelism", "int", "[derived]",
+		"Number of key groups of operators that name none, and the largest parallelism they can have later. By default at least 128, and about one and a half times the parallelism.",
+		integer(1, weir.MaxMaxParallelism, func(s *Settings) *int { return &s.MaxParallelism })},
+	{"pipeline.operator-chaining.enabled", "bool", "true",
+		"Whether operators are fused into one task where that is possible.",
+		boolean(func(s *Settings) *bool { return &s.Chaining })},
+	{"slot.request.timeout", "duration", "5min",
+		"How long the job waits for free slots before it fails.",
+		duration(time.Millisecond, 365*24*time.Hour, func(s *Settings) *time.Duration { return &s.SlotTimeout })},
+	{"state.backend.type", "heap", "heap",
+		"Where keyed state is kept while the job runs.",
+		word(func(s *Settings) *string { return &s.Task.StateBackend }, "heap")},
+	{"taskmanager.network.memory.buffers-per-channel", "int", "2",
+		"Buffers of 32 KiB that each input channel from another process owns.",
+		integer(1, 1024, func(s *Settings) *int { return &s.Task.ExclusiveBuffers })},
+	{"taskmanager.network.memory.floating-buffers-per-gate", "int", "8",
+		"Buffers that the channels of one input share besides.",
+		integer(1, 65536, func(s *Settings) *int { return &s.Task.FloatingBuffers })},
+	{"taskmanager.network.memory.max-buffers-per-channel", "int", "10",
+		"Buffers that may be queued for one output channel before the task waits.",
+		integer(1, 65536, func(s *Settings) *int { return &s.Task.BuffersPerOutput })},
+	{"taskmanager.network.memory.max-overdraft-buffers-per-gate", "int", "5",
+		"Buffers that a task may take beyond its pool to finish a record.",
+		integer(0, 65536, func(s *Settings) *int { return &s.Task.OverdraftBuffers })},
+}
+
+func duration(least, most time.Duration, field func(*Settings) *time.Duration) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		d, err := ParseDuration(value)
+		if err != nil {
+			return err
+		}
+		if d < least || d > most {
+			return fmt.Errorf("%s is not between %s and %s", d, least, most)
+		}
+		*field(s) = d
+		return nil
+	}
+}
+
+func integer(least, most int, field func(*Settings) *int) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		n, err := parseInt(value)
+		if err != nil {
+			return err
+		}
+		if n < least || n > most {
+			return fmt.Errorf("%d is not between %d and %d", n, least, most)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func boolean(field func(*Settings) *bool) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		b, err := parseBool(value)
+		if err == nil {
+			*field(s) = b
+		}
+		return err
+	}
+}
+
+func word(field func(*Settings) *string, allowed ...string) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		for _, w := range allowed {
+			if value == w {
+				*field(s) = w
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is none of %q", value, allowed)
+	}
+}
+
+// delegated are the keys that checkpointing and failover decode, sorted by name.
+var delegated = []Key{
+	{Name: "execution.checkpointing.checkpoints-after-tasks-finish", Type: "bool", Default: "true",
+		Help: "Whether checkpoints go on when some tasks have finished."},
+	{Name: "execution.checkpointing.data-inline-threshold", Type: "size", Default: "20kb",
+		Help: "State up to this size lies in the metadata file and needs no file of its own. At most 1mb."},
+	{Name: "execution.checkpointing.interval", Type: "duration", Default: "[none]",
+		Help: "Time between checkpoints. Without it there are none, and a restarted job begins anew."},
+	{Name: "execution.checkpointing.interval-during-backlog", Type: "duration", Default: "[as interval]",
+		Help: "Time between checkpoints while a source works off a backlog; 0: none meanwhile."},
+	{Name: "execution.checkpointing.max-concurrent-checkpoints", Type: "int", Default: "1",
+		Help: "How many checkpoints may be pending at a time."},
+	{Name: "execution.checkpointing.min-pause", Type: "duration", Default: "0s",
+		Help: "Least time between the end of a checkpoint and the start of the next periodic one."},
+	{Name: "execution.checkpointing.mode", Type: "EXACTLY_ONCE, AT_LEAST_ONCE", Default: "EXACTLY_ONCE",
+		Help: "Whether inputs are aligned, so that each record counts once after a restart."},
+	{Name: "execution.checkpointing.num-retained", Type: "int", Default: "2",
+		Help: "How many completed checkpoints are kept; older ones are deleted."},
+	{Name: "execution.checkpointing.timeout", Type: "duration", Default: "10min",
+		Help: "After this time a checkpoint that is not complete is given up."},
+	{Name: "execution.checkpointing.tolerable-failed-checkpoints", Type: "int", Default: "[no limit]",
+		Help: "How many checkpoints in a row may fail before the job is restarted. Each failure raises an alarm in the log."},
+	{Name: "restart-strategy.failure-rate.delay", Type: "duration", Default: "1s",
+		Help: "With failure-rate: how long to wait between a failure and the restart."},
+	{Name: "restart-strategy.failure-rate.failure-rate-interval", Type: "duration", Default: "1min",
+		Help: "With failure-rate: the time over which failures are counted."},
+	{Name: "restart-strategy.failure-rate.max-failures-per-interval", Type: "int", Default: "1",
+		Help: "With failure-rate: how many failures within that time the job survives."},
+	{Name: "restart-strategy.fixed-delay.attempts", Type: "int", Default: "2147483647",
+		Help: "With fixed-delay: how often the job is restarted before it fails for good."},
+	{Name: "restart-strategy.fixed-delay.delay", Type: "duration", Default: "1s",
+		Help: "With fixed-delay: how long to wait between a failure and the restart."},
+	{Name: "restart-strategy.type", Type: "none, fixed-delay, failure-rate", Default: "[fixed-delay if execution.checkpointing.interval is set, else none]",
+		Help: "What happens when a task fails: the job fails, or is restarted from its last completed checkpoint."},
+}
