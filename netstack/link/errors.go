@@ -11,4 +11,6 @@ var (
 	ErrFrameTooLarge = errors.New("frame too large")
 	// ErrRefused is returned by Dial if nobody listens at the address.
 	ErrRefused = errors.New("connection refused")
+	// ErrAddressInUse is returned by Listen if somebody listens there already.
+	ErrAddressInUse = errors.New("address in use")
 )
