@@ -94,7 +94,7 @@ type (
 	// TriggerFailed where it could not be sent.
 	TriggerTasks struct {
 		Attempts []weir.AttemptID
-		Barrier  weir.Barrier // Age is 0; the sender adds what passes until it is sent
+		Barrier  weir.Barrier // its Age is that of now; who sends it later adds to it
 	}
 	// WriteMetadata writes the _metadata file. Answer: MetadataWritten, MetadataFailed or
 	// OvertakenByOther; a doubtful end is asked about until it is one of these.

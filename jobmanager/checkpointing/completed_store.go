@@ -1,6 +1,7 @@
 package checkpointing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -18,4 +19,70 @@ type CompletedCheckpoint struct {
 	// it is subsumed. A savepoint, and what the job was started from without
 	// claiming it, is not.
 	Owned bool
+}
+
+// CompletedCheckpointStore is the list of completed snapshots, and the choice of
+// which to keep (behaviour §7). Only its coordinator calls it.
+type CompletedCheckpointStore struct {
+	retained int
+	list     []CompletedCheckpoint // in order of completion
+}
+
+// NewCompletedCheckpointStore returns a store that keeps this many.
+func NewCompletedCheckpointStore(retained int, list ...CompletedCheckpoint) *CompletedCheckpointStore {
+	return &CompletedCheckpointStore{retained: retained, list: slices.Clone(list)}
+}
+
+// List is a copy, oldest first.
+func (s *CompletedCheckpointStore) List() []CompletedCheckpoint { return slices.Clone(s.list) }
+
+// Latest is the newest.
+func (s *CompletedCheckpointStore) Latest() (CompletedCheckpoint, bool) {
+	if len(s.list) == 0 {
+		return CompletedCheckpoint{}, false
+	}
+	return s.list[len(s.list)-1], true
+}
+
+// latestOwned is the newest id of this job's own, or NoCheckpoint. Ids of foreign
+// snapshots say nothing to this job's tasks.
+func (s *CompletedCheckpointStore) latestOwned() weir.CheckpointID {
+	for _, c := range slices.Backward(s.list) {
+		if c.Owned {
+			return c.ID
+		}
+	}
+	return weir.NoCheckpoint
+}
+
+// owns says whether the store holds this checkpoint as its own.
+func (s *CompletedCheckpointStore) owns(id weir.CheckpointID) bool {
+	return slices.ContainsFunc(s.list, func(c CompletedCheckpoint) bool { return c.Owned && c.ID == id })
+}
+
+// Add appends a snapshot and returns those that are not kept any more, oldest first.
+func (s *CompletedCheckpointStore) Add(c CompletedCheckpoint) (subsumed []CompletedCheckpoint) {
+	s.list = append(s.list, c)
+	excess := len(s.list) - s.retained
+	if excess <= 0 {
+		return nil
+	}
+	newest := len(s.list) - 1
+	keep := newest // besides the newest: the newest that is no savepoint
+	if !s.list[newest].Kind.IsSynchronous() {
+		for keep >= 0 && s.list[keep].Kind.IsSavepoint() {
+			keep--
+		}
+	}
+	kept := s.list[:0:0]
+	for i, c := range s.list {
+		if excess > 0 && i != newest && i != keep {
+			subsumed = append(subsumed, c)
+			excess--
+			continue
+		}
+		kept = append(kept, c)
+	}
+	s.list = kept
+	return subsumed
 }

@@ -22,9 +22,10 @@ func (m Mode) String() string {
 	return [...]string{"EXACTLY_ONCE", "AT_LEAST_ONCE"}[min(int(m), 1)]
 }
 
-// Options are a job's checkpointing options. The keys are those of docs/config.md.
+// Options are a job's checkpointing options. Their keys are in settings.go.
 type Options struct {
-	// Interval is the base period; 0 (the default) means no periodic checkpoints.
+	// Interval is the base period; 0 (the default) means no periodic checkpoints. At
+	// least 10 ms.
 	Interval time.Duration
 	// BacklogInterval is the period while a source works off a backlog. Default: as
 	// Interval. 0 with BacklogIntervalSet means none meanwhile. Not below Interval.
@@ -60,40 +61,35 @@ func Defaults() Options {
 
 const (
 	maxDuration        = 365 * 24 * time.Hour
-	minTimeout         = 10 * time.Millisecond
+	minDuration        = 10 * time.Millisecond // of interval and timeout
 	maxRetained        = 1000
 	maxInlineThreshold = 1 << 20
 )
 
+// minPause is the one in force (behaviour §2).
+func (o Options) minPause() time.Duration { return min(o.MinPause, maxDuration) }
+
 // Validate reports all faults, joined.
 func (o Options) Validate() error {
 	var faults []error
-	need := func(ok bool, format string, args ...any) {
+	need := func(ok bool, key, format string, args ...any) {
 		if !ok {
-			faults = append(faults, fmt.Errorf(format, args...))
+			faults = append(faults, fmt.Errorf(prefix+key+": "+format, args...))
 		}
 	}
-	need(o.Interval >= 0 && o.Interval <= maxDuration, "interval %s is not between 0 and 365 days", o.Interval)
-	need(o.Timeout >= minTimeout && o.Timeout <= maxDuration, "timeout %s is not between %s and 365 days", o.Timeout, minTimeout)
-	need(o.MinPause >= 0, "min-pause %s is negative", o.MinPause)
-	need(o.MaxConcurrent >= 1, "max-concurrent-checkpoints %d is below 1", o.MaxConcurrent)
-	need(o.Retained >= 1 && o.Retained <= maxRetained, "num-retained %d is not between 1 and %d", o.Retained, maxRetained)
-	need(o.TolerableFailures >= Unlimited, "tolerable-failed-checkpoints %d is negative", o.TolerableFailures)
-	need(o.Mode <= AtLeastOnce, "mode %d is unknown", o.Mode)
-	need(o.InlineThreshold >= 0 && o.InlineThreshold <= maxInlineThreshold, "data-inline-threshold %d is not between 0 and %d bytes", o.InlineThreshold, maxInlineThreshold)
+	within := func(d, least time.Duration) bool { return d >= least && d <= maxDuration }
+	need(o.Interval == 0 || within(o.Interval, minDuration), keyInterval, "%s is not between %s and 365 days", o.Interval, minDuration)
+	need(within(o.Timeout, minDuration), keyTimeout, "%s is not between %s and 365 days", o.Timeout, minDuration)
+	need(o.MinPause >= 0, keyMinPause, "%s is negative", o.MinPause)
+	need(o.MaxConcurrent >= 1, keyMaxConcurrent, "%d is below 1", o.MaxConcurrent)
+	need(o.Retained >= 1 && o.Retained <= maxRetained, keyRetained, "%d is not between 1 and %d", o.Retained, maxRetained)
+	need(o.TolerableFailures >= Unlimited, keyTolerable, "%d is negative", o.TolerableFailures)
+	need(o.Mode <= AtLeastOnce, keyMode, "%d is unknown", o.Mode)
+	need(o.InlineThreshold >= 0 && o.InlineThreshold <= maxInlineThreshold, keyInline, "%d is not between 0 and %d bytes", o.InlineThreshold, maxInlineThreshold)
 	if o.BacklogIntervalSet {
-		need(o.Interval > 0, "interval-during-backlog without interval")
-		need(o.BacklogInterval == 0 || o.BacklogInterval >= o.Interval, "interval-during-backlog %s is below interval %s", o.BacklogInterval, o.Interval)
-		need(o.BacklogInterval <= maxDuration, "interval-during-backlog %s is above 365 days", o.BacklogInterval)
+		need(o.Interval > 0, keyBacklogInterval, "needs %s", prefix+keyInterval)
+		need(o.BacklogInterval == 0 || within(o.BacklogInterval, o.Interval), keyBacklogInterval,
+			"%s is neither 0 nor between the interval, %s, and 365 days", o.BacklogInterval, o.Interval)
 	}
 	return errors.Join(faults...)
 }
-
-// ParseOptions reads the keys "execution.checkpointing.*" over the defaults. Other
-// keys are somebody else's. All faults are reported at once, sorted by key.
-func ParseOptions(settings map[string]string) (Options, error) {
-	return Defaults(), nil
-}
-
-// Settings prints the effective values under their keys.
-func (o Options) Settings() map[string]string { return nil }

@@ -2,6 +2,7 @@ package checkpointing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -49,6 +50,9 @@ type SubtaskStatistics struct {
 
 // String is the one line that a log has of a checkpoint.
 func (s CheckpointStatistics) String() string {
+	if s.ID == weir.NoCheckpoint {
+		return fmt.Sprintf("%s not triggered: %s: %s", s.Kind, s.Reason, s.Message)
+	}
 	text := fmt.Sprintf("%s %d %s after %s, %d of %d tasks, %d bytes",
 		s.Kind, s.ID, s.Status, s.Duration, s.Acknowledged, s.Tasks, s.Bytes)
 	if s.Reason != weir.ReasonNone {
@@ -65,4 +69,39 @@ type Statistics struct {
 	Pending   int64
 	Restored  weir.CheckpointID
 	Recent    []CheckpointStatistics // newest first
+}
+
+const (
+	maxRecentCheckpoints = 32
+	maxRecentSubtasks    = 64_000 // of all recent checkpoints, besides the newest
+)
+
+// history keeps the statistics of ended checkpoints.
+type history struct {
+	completed, failed int64
+	restored          weir.CheckpointID
+	recent            []CheckpointStatistics // oldest first
+	subtasks          int                    // of all recent
+}
+
+// add takes an ended checkpoint. One without an id is only counted.
+func (h *history) add(s CheckpointStatistics) {
+	if s.Status == Completed {
+		h.completed++
+	} else {
+		h.failed++
+	}
+	if s.ID == weir.NoCheckpoint {
+		return
+	}
+	if len(h.recent) == maxRecentCheckpoints {
+		h.subtasks -= len(h.recent[0].Subtasks)
+		h.recent = slices.Delete(h.recent, 0, 1)
+	}
+	h.recent = append(h.recent, s)
+	h.subtasks += len(s.Subtasks)
+	for i := 0; i < len(h.recent)-1 && h.subtasks > maxRecentSubtasks; i++ {
+		h.subtasks -= len(h.recent[i].Subtasks)
+		h.recent[i].Subtasks = nil
+	}
 }

@@ -1,0 +1,195 @@
+package checkpointing
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// AckResult is what became of an acknowledgement (behaviour §5.2).
+type AckResult uint8
+
+// Results of acknowledgements.
+const (
+	AckSuccess   AckResult = iota // it was awaited, and its state is the checkpoint's now
+	AckDuplicate                  // it was there already; its state is left alone
+	AckUnknown                    // nobody waits for this attempt; its state is to be discarded
+	AckDiscarded                  // the checkpoint was disposed of; likewise
+)
+
+func (r AckResult) String() string {
+	return [...]string{"SUCCESS", "DUPLICATE", "UNKNOWN", "DISCARDED"}[min(int(r), 3)]
+}
+
+// stage is how far a pending checkpoint has come.
+type stage uint8
+
+const (
+	atCoordinators stage = iota // operator coordinators snapshot
+	atTasks                     // tasks snapshot
+	atMetadata                  // the metadata file is being written
+	beforeLink                  // it is written; another link is under way
+	atLink                      // its link is being added: it cannot be aborted any more
+)
+
+var stageNames = [...]string{"coordinators", "tasks", "metadata", "link", "link"}
+
+// PendingCheckpoint collects what a checkpoint needs. Only its coordinator calls it.
+type PendingCheckpoint struct {
+	id        weir.CheckpointID
+	kind      weir.SnapshotKind
+	request   RequestID
+	plan      *CheckpointPlan
+	triggered time.Time
+	stage     stage
+	disposed  bool // aborted: nothing is accepted any more
+	expires   bool // its expiry timer is armed
+
+	index    map[weir.AttemptID]int32 // into what follows, which is ordered as plan.Wait
+	states   []TaskState
+	subtasks []SubtaskStatistics
+	acked    []bool
+	missing  int // attempts that have not acknowledged
+
+	coordinators        []CoordinatorState
+	coordinatorAcked    []bool
+	coordinatorsMissing int
+
+	stateBytes, persistedBytes int64
+	metadata                   string    // blob name, once written
+	bytes                      int64     // of the snapshot, once written
+	acknowledged               time.Time // when the last acknowledgement came
+}
+
+// NewPendingCheckpoint returns one that waits for the plan's attempts and for these
+// operators' coordinators.
+func NewPendingCheckpoint(id weir.CheckpointID, kind weir.SnapshotKind, plan *CheckpointPlan, operators []weir.OperatorID, now time.Time) *PendingCheckpoint {
+	n := len(plan.Wait)
+	p := &PendingCheckpoint{
+		id: id, kind: kind, plan: plan, triggered: now,
+		index:  make(map[weir.AttemptID]int32, n),
+		states: make([]TaskState, n), subtasks: make([]SubtaskStatistics, n), acked: make([]bool, n), missing: n,
+		coordinators:        make([]CoordinatorState, len(operators)),
+		coordinatorAcked:    make([]bool, len(operators)),
+		coordinatorsMissing: len(operators),
+	}
+	for i, a := range plan.Wait {
+		p.index[a] = int32(i)
+		p.states[i].Attempt, p.subtasks[i].Attempt = a, a
+	}
+	for i, op := range operators {
+		p.coordinators[i].Operator = op
+	}
+	return p
+}
+
+// ID is its checkpoint.
+func (p *PendingCheckpoint) ID() weir.CheckpointID { return p.id }
+
+// FullyAcknowledged says that nothing is missing and that it was not disposed of.
+func (p *PendingCheckpoint) FullyAcknowledged() bool {
+	return p.missing == 0 && p.coordinatorsMissing == 0 && !p.disposed
+}
+
+// Awaits says whether the attempt's acknowledgement is missing.
+func (p *PendingCheckpoint) Awaits(a weir.AttemptID) bool {
+	i, ok := p.index[a]
+	return ok && !p.acked[i]
+}
+
+// Acknowledge takes an attempt's part.
+func (p *PendingCheckpoint) Acknowledge(now time.Time, a weir.AttemptID, state weir.TaskStateSnapshot, m weir.CheckpointMetrics) AckResult {
+	i, known := p.index[a]
+	switch {
+	case known && p.acked[i]:
+		return AckDuplicate // also of a disposed one: its state was discarded with it
+	case p.disposed:
+		return AckDiscarded
+	case !known:
+		return AckUnknown
+	}
+	p.acked[i] = true
+	p.missing--
+	p.states[i].State = state
+	p.subtasks[i].Acknowledged = max(now.Sub(p.triggered), 1)
+	p.subtasks[i].Metrics = m
+	p.stateBytes += m.StateBytes
+	p.persistedBytes += m.PersistedBytes
+	p.acknowledged = now
+	return AckSuccess
+}
+
+// AcknowledgeCoordinator takes an operator coordinator's part.
+func (p *PendingCheckpoint) AcknowledgeCoordinator(op weir.OperatorID, state []byte) AckResult {
+	i := slices.IndexFunc(p.coordinators, func(c CoordinatorState) bool { return c.Operator == op })
+	switch {
+	case p.disposed:
+		return AckDiscarded
+	case i < 0:
+		return AckUnknown
+	case p.coordinatorAcked[i]:
+		return AckDuplicate
+	}
+	p.coordinatorAcked[i] = true
+	p.coordinatorsMissing--
+	p.coordinators[i].State = state
+	return AckSuccess
+}
+
+// dispose ends it and returns the states that were acknowledged and lie in files.
+func (p *PendingCheckpoint) dispose() []TaskState {
+	p.disposed = true
+	var states []TaskState
+	for _, s := range p.states {
+		if hasFiles(s.State) {
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+// lacking names at most a few of those who are missing, for messages.
+func (p *PendingCheckpoint) lacking() string {
+	if p.coordinatorsMissing > 0 {
+		return fmt.Sprintf("%d of %d operator coordinators", p.coordinatorsMissing, len(p.coordinators))
+	}
+	var missing []weir.AttemptID
+	for i, a := range p.plan.Wait {
+		if !p.acked[i] {
+			missing = append(missing, a)
+		}
+	}
+	if len(missing) == 0 {
+		return stageNames[p.stage]
+	}
+	return fmt.Sprintf("%d of %d tasks: %s", len(missing), len(p.plan.Wait), attempts(missing))
+}
+
+// statistics is a copy of where it stands.
+func (p *PendingCheckpoint) statistics(now time.Time) CheckpointStatistics {
+	return CheckpointStatistics{
+		ID: p.id, Kind: p.kind, Status: InProgress, Triggered: p.triggered, Duration: now.Sub(p.triggered),
+		Bytes: p.stateBytes, PersistedBytes: p.persistedBytes,
+		Tasks: len(p.plan.Wait), Acknowledged: len(p.plan.Wait) - p.missing, Subtasks: p.subtasks,
+	}
+}
+
+// hasFiles says whether any of the state lies in files.
+func hasFiles(s weir.TaskStateSnapshot) bool {
+	for i := range s.Operators {
+		op := &s.Operators[i]
+		for j := range op.Keyed {
+			if op.Keyed[j].Handle.File != "" {
+				return true
+			}
+		}
+		for j := range op.Elements {
+			if op.Elements[j].File != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
