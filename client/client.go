@@ -1,0 +1,222 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/weirflow/weir/rpc"
+	weirgrpc "github.com/weirflow/weir/rpc/grpc"
+)
+
+// Options of a client.
+type Options struct {
+	// Credentials secure the connection; nil means plaintext.
+	Credentials credentials.TransportCredentials
+	// CallTimeout bounds one attempt of one call; 0 means 15 s.
+	CallTimeout time.Duration
+}
+
+// Client asks whichever of some JobManagers leads.
+type Client struct {
+	opts Options
+
+	mu struct {
+		sync.Mutex
+		addresses []string
+		current   int
+		conns     map[string]*weirgrpc.Client
+		closed    bool
+	}
+}
+
+var _ rpc.ClientGateway = (*Client)(nil)
+
+// New makes a client of the JobManagers at these addresses (host:port). It
+// connects when it is first used.
+func New(addresses []string, opts Options) (*Client, error) {
+	if opts.Credentials == nil {
+		opts.Credentials = insecure.NewCredentials()
+	}
+	if opts.CallTimeout == 0 {
+		opts.CallTimeout = 15 * time.Second
+	}
+	c := &Client{opts: opts}
+	for _, a := range addresses {
+		if a = strings.TrimSpace(a); a != "" {
+			c.mu.addresses = append(c.mu.addresses, a)
+		}
+	}
+	if len(c.mu.addresses) == 0 {
+		return nil, &rpc.Error{Code: rpc.CodeInvalidArgument, Message: "no JobManager address given", Hint: "for example 127.0.0.1:6123"}
+	}
+	c.mu.conns = make(map[string]*weirgrpc.Client)
+	return c, nil
+}
+
+// Close closes the connections. Calls under way fail.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.closed = true
+	var errs []error
+	for _, cc := range c.mu.conns {
+		errs = append(errs, cc.Close())
+	}
+	clear(c.mu.conns)
+	return errors.Join(errs...)
+}
+
+// conn returns the connection to the address that was asked last with success, or
+// to the given leader.
+func (c *Client) conn(leader string) (*weirgrpc.Client, string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		return nil, "", &rpc.Error{Code: rpc.CodeUnavailable, Message: "client is closed"}
+	}
+	address := leader
+	if address == "" {
+		address = c.mu.addresses[c.mu.current%len(c.mu.addresses)]
+	}
+	cc := c.mu.conns[address]
+	if cc == nil {
+		var err error
+		if cc, err = weirgrpc.NewClient(address, c.opts.Credentials); err != nil {
+			return nil, address, &rpc.Error{Code: rpc.CodeInvalidArgument, Message: err.Error()}
+		}
+		c.mu.conns[address] = cc
+	}
+	return cc, address, nil
+}
+
+// next makes the following address the one to ask, and says how many there are.
+func (c *Client) next() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.current++
+	return len(c.mu.addresses)
+}
+
+// call asks one JobManager after the other until one answers that leads.
+func call[T any](ctx context.Context, c *Client, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (T, error) {
+	var zero T
+	leader, redirects := "", 0
+	for tries := 0; ; tries++ {
+		cc, address, err := c.conn(leader)
+		if err != nil {
+			return zero, err
+		}
+		one, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+		reply, err := ask(one, cc)
+		cancel()
+		var nl *rpc.NotLeaderError
+		switch {
+		case err == nil:
+			return reply, nil
+		case errors.As(err, &nl) && nl.Leader != "" && redirects < 3:
+			leader = nl.Leader
+			redirects++
+			continue
+		case ctx.Err() != nil, !errors.As(err, &nl) && rpc.CodeOf(err) != rpc.CodeUnavailable:
+			return zero, err
+		}
+		leader = ""
+		if tries+1 >= c.next() {
+			return zero, unreachable(address, err)
+		}
+	}
+}
+
+// unreachable adds what a person can do.
+func unreachable(address string, err error) error {
+	if rpc.CodeOf(err) != rpc.CodeUnavailable {
+		return err
+	}
+	return &rpc.Error{
+		Code:    rpc.CodeUnavailable,
+		Message: fmt.Sprintf("cannot reach a JobManager at %s: %v", address, err),
+		Hint:    "is it running? give its address with --jobmanager",
+	}
+}
+
+// Submit starts a job, or finds the one with this request id.
+func (c *Client) Submit(ctx context.Context, r rpc.SubmitRequest) (rpc.SubmitReply, error) {
+	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.SubmitReply, error) { return cc.Submit(ctx, r) })
+}
+
+// List lists the jobs, newest first.
+func (c *Client) List(ctx context.Context) ([]rpc.JobSummary, error) {
+	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) ([]rpc.JobSummary, error) { return cc.List(ctx) })
+}
+
+// Get shows one job, by id or by name.
+func (c *Client) Get(ctx context.Context, job string) (rpc.JobDetail, error) {
+	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.JobDetail, error) { return cc.Get(ctx, job) })
+}
+
+// Cancel ends a job. It may be repeated.
+func (c *Client) Cancel(ctx context.Context, job string) error {
+	_, err := call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (struct{}, error) {
+		return struct{}{}, cc.Cancel(ctx, job)
+	})
+	return err
+}
+
+// Checkpoints lists a job's recent checkpoints, newest first.
+func (c *Client) Checkpoints(ctx context.Context, job string) (rpc.CheckpointList, error) {
+	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.CheckpointList, error) {
+		return cc.Checkpoints(ctx, job)
+	})
+}
+
+// Plan shows what a submission would run.
+func (c *Client) Plan(ctx context.Context, r rpc.SubmitRequest) (rpc.PlanReply, error) {
+	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.PlanReply, error) { return cc.Plan(ctx, r) })
+}
+
+// Cluster describes the cluster.
+func (c *Client) Cluster(ctx context.Context) (rpc.ClusterInfo, error) {
+	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.ClusterInfo, error) { return cc.Cluster(ctx) })
+}
+
+// pollEvery is how often the waiting calls ask.
+const pollEvery = 200 * time.Millisecond
+
+// Await asks for the job until done says so, or ctx ends. A JobManager that is
+// away for a while is waited for.
+func Await(ctx context.Context, g rpc.ClientGateway, job string, done func(rpc.JobDetail) bool) (rpc.JobDetail, error) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	var last rpc.JobDetail
+	for {
+		d, err := g.Get(ctx, job)
+		switch {
+		case err == nil:
+			if last = d; done(d) {
+				return d, nil
+			}
+		case rpc.CodeOf(err) != rpc.CodeUnavailable && !errors.Is(err, rpc.ErrNotLeader) && ctx.Err() == nil:
+			return last, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return last, context.Cause(ctx)
+		}
+	}
+}
+
+// Running says whether every task of the job runs.
+func Running(d rpc.JobDetail) bool {
+	return d.Status == rpc.JobRunning && d.Tasks != nil && d.JobSummary.Tasks == d.JobSummary.Running
+}
+
+// Ended says whether the job has ended.
+func Ended(d rpc.JobDetail) bool { return d.Status.Final() }
