@@ -26,45 +26,49 @@ const (
 	zap        = "go.uber.org/zap"
 )
 
-// external lists the modules that a package may import; those of the longest prefix
-// count, and a package without an entry may import none.
+// external lists the modules that a package may import. A name with "/..." at its end
+// stands for the package and all below it; the longest name that fits counts, and a
+// package without one may import none.
 var external = map[string][]string{
 	"blobstore/fs":             {xsys},
-	"localfs":                  {xsys},
-	"codec":                    {xxh3, protobuf},
+	"localfs/...":              {xsys},
+	"codec/...":                {xxh3, protobuf},
 	"metrics":                  {prometheus},
-	"proto":                    {grpc, protobuf},
+	"proto/...":                {grpc, protobuf},
 	"operator":                 {zap},
 	"rpc/grpc":                 {grpc, protobuf, genproto, zap},
 	"snapshotmeta":             {protobuf},
+	"netstack":                 {zap},
 	"netstack/link/grpclink":   {grpc, zap},
-	"taskmanager":              {zap},
-	"jobmanager":               {zap},
+	"taskmanager/...":          {zap},
+	"jobmanager/...":           {zap},
 	"jobmanager/ha/etcd":       {etcdClient, etcdAPI, grpc, zap},
 	"jobmanager/ha/etcdserver": {etcdServer, etcdClient, zap},
 	"flow":                     {xxh3, zap},
-	"connector":                {zap},
+	"connector/...":            {zap},
 	"client":                   {grpc, zap},
 	"minicluster":              {zap},
-	"sim":                      {zap},
-	"cli":                      {cobra, xterm, yaml, zap},
+	"sim/...":                  {zap},
+	"cli/...":                  {cobra, xterm, yaml, zap},
 	"daemon":                   {cobra, grpc, xsys, xterm, zap},
-	"examples":                 {zap},
-	"bench":                    {grpc, xsys, xxh3, zap},
-	"internal/deploytest":      {k8s, yaml},
+	"examples/...":             {zap},
+	"bench/...":                {grpc, xsys, xxh3, zap},
 }
 
-// forTests are what any test may import.
+// forTests are what any test may import, and any contract suite: a package whose name
+// ends in "test".
 var forTests = []string{datadriven, rapid}
 
 // moreForTests are what a package's tests may import beyond its own modules.
 var moreForTests = map[string][]string{
-	"metrics":       {prometheus},
-	"netstack/wire": {protobuf},
-	"netstack":      {zap},
-	"rpc":           {grpc, zap},
-	"statebackend":  {zap},
-	"cmd":           {grpc, zap},
+	"":                    {xxh3},
+	"metrics":             {prometheus},
+	"netstack/...":        {zap},
+	"netstack/wire":       {protobuf},
+	"rpc/...":             {grpc, zap},
+	"statebackend/...":    {zap},
+	"cmd/...":             {grpc, zap},
+	"internal/deploytest": {k8s, yaml},
 }
 
 // External checks imports of other modules against the lists above, and that each
@@ -73,7 +77,7 @@ func External(t *Tree) []string {
 	var bad []string
 	for _, f := range t.Go {
 		allowed := longest(external, f.Package)
-		if f.Test {
+		if f.Test || strings.HasSuffix(f.Package, "test") {
 			allowed = slices.Concat(allowed, forTests, longest(moreForTests, f.Package))
 		}
 		if within(f.Package, "internal/tmpdeps") {
@@ -100,15 +104,18 @@ func outside(imported string) bool {
 	return strings.Contains(first, ".")
 }
 
-// longest returns the entry of the longest prefix of pkg.
+// longest returns the entry of the longest name that fits pkg.
 func longest(lists map[string][]string, pkg string) []string {
-	best := ""
-	for prefix := range lists {
-		if within(pkg, prefix) && len(prefix) > len(best) {
-			best = prefix
-		}
+	if list, ok := lists[pkg]; ok {
+		return list
 	}
-	return lists[best]
+	for dir := pkg; dir != ""; {
+		if list, ok := lists[dir+"/..."]; ok {
+			return list
+		}
+		dir = dir[:max(0, strings.LastIndexByte(dir, '/'))]
+	}
+	return nil
 }
 
 // reasons checks that docs/deps.md names every direct dependency of go.mod.

@@ -61,6 +61,12 @@ var planted = []struct {
 	{"a test's module", tidy.External, "codec/c_test.go", imports("codec", `"pgregory.net/rapid"`), ""},
 	{"a module without a reason", tidy.External, "go.mod", "require (\n\texample.com/x v1.2.3\n\texample.com/y v1.0.0 // indirect\n)\n", "no line about `example.com/x`"},
 
+	{"a logger in a core's neighbour", tidy.External, "netstack/gate/g.go", imports("gate", `"go.uber.org/zap"`), "netstack/gate (floor 2) imports go.uber.org/zap"},
+	{"a logger in a room below a listed one", tidy.External, "taskmanager/task/t.go", imports("task", `"go.uber.org/zap"`), ""},
+	{"a contract suite's module", tidy.External, "statebackend/statetest/s.go", imports("statetest", `"pgregory.net/rapid"`), ""},
+	{"a root test's module elsewhere", tidy.External, "rest/r_test.go", imports("rest", `"github.com/zeebo/xxh3"`), "xxh3"},
+
+	{"a module in a core", tidy.Pure, "jobmanager/failover/f.go", imports("failover", `"go.uber.org/zap"`), "pure package jobmanager/failover imports go.uber.org/zap"},
 	{"a lock in a core", tidy.Pure, "taskmanager/barrier/h.go", imports("barrier", `"sync"`), "pure package taskmanager/barrier imports sync"},
 	{"a core importing what its floor may", tidy.Pure, "jobmanager/checkpointing/c.go", imports("checkpointing", ours+`jobgraph"`), "(floor 1), which is not in its list"},
 	{"a clock in a core", tidy.Pure, "jobmanager/failover/f.go", "package failover\nimport \"time\"\nvar t = time.Now()\n", "time.Now"},

@@ -83,7 +83,7 @@ func impureImports(f *GoFile, allowed []string) []string {
 			bad = append(bad, fmt.Sprintf("%s: pure package %s (floor %d) imports %s (floor %d), which is not in its list in internal/tidy/pure.go",
 				f.Path, display(f.Package), from, display(to), floor))
 		}
-		if !ours && !outside(imported) && !slices.Contains(pureStd, imported) {
+		if !ours && !slices.Contains(pureStd, imported) {
 			bad = append(bad, fmt.Sprintf("%s: pure package %s imports %s", f.Path, display(f.Package), imported))
 		}
 	}
