@@ -31,7 +31,9 @@ var pure = map[string][]string{
 // pureFiles are files of other packages that are held to the same, by pattern. They
 // may import any pure package and what is named here.
 var pureFiles = map[string][]string{
-	"jobmanager/jobmaster/core*.go":     {"internal/assert", "rpc", "operator"},
+	"jobmanager/jobmaster/core*.go": {
+		"internal/assert", "operator", "rpc", "snapshotmeta", "jobmanager/joboption", "jobmanager/opcoord",
+	},
 	"jobmanager/opcoord/event_gate*.go": {"internal/assert"},
 }
 
