@@ -1,0 +1,311 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/operator"
+)
+
+// chain is the fused operators of one task.
+type chain struct {
+	run
+	vertex  *jobgraph.Vertex
+	graph   *jobgraph.JobGraph
+	nodes   []*node // head first
+	byName  map[string]*node
+	outputs []operator.Output
+	head    headFunc // for chains with an input
+	poll    pollFunc // for chains with a source
+}
+
+var _ operator.Chain = (*chain)(nil)
+
+func newChain(p *program, v *jobgraph.Vertex, g *jobgraph.JobGraph) (*chain, error) {
+	c := &chain{vertex: v, graph: g, byName: p.nodes}
+	for _, name := range v.Operators {
+		n := p.nodes[name]
+		if n == nil {
+			return nil, fmt.Errorf("vertex %q: the job has no operator %q", v.Name, name)
+		}
+		if n.fused {
+			return nil, fmt.Errorf("operator %q: a build of a job serves one attempt, and this one has a chain already", name)
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	if len(c.nodes) == 0 {
+		return nil, fmt.Errorf("vertex %d has no operators", v.Index)
+	}
+	for _, e := range v.Outputs {
+		if e < 0 || e >= len(g.Edges) || p.nodes[g.Edges[e].ToOperator] == nil {
+			return nil, fmt.Errorf("vertex %q: edge %d is not of this job", v.Name, e)
+		}
+	}
+	for _, n := range c.nodes {
+		n.fused = true
+		c.members = append(c.members, newMember(&c.run, n))
+	}
+	return c, nil
+}
+
+// Borrows implements [operator.Chain].
+func (c *chain) Borrows() bool {
+	return !slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.borrow })
+}
+
+// Open implements [operator.Chain]: from the tail to the head, each operator is
+// fused with what follows it and then opened.
+func (c *chain) Open(env *operator.Env) (err error) {
+	c.env, c.suspend, c.outputs = env, env.Suspend, env.Outputs
+	for _, m := range c.members {
+		m.start()
+	}
+	defer c.leave(&err)
+	if len(c.outputs) != len(c.vertex.Outputs) {
+		return fmt.Errorf("vertex %q has %d outputs, not %d", c.vertex.Name, len(c.vertex.Outputs), len(c.outputs))
+	}
+	fused := make(map[*node]any)
+	for i := len(c.nodes) - 1; i >= 0; i-- {
+		if fused[c.nodes[i]], err = c.openMember(c.members[i], fused); err != nil {
+			return err
+		}
+	}
+	first := fused[c.nodes[0]]
+	if poll, ok := first.(pollFunc); ok {
+		c.poll = poll
+		return nil
+	}
+	c.head, err = c.nodes[0].head(c.members[0], first)
+	return err
+}
+
+func (c *chain) openMember(m *member, fused map[*node]any) (any, error) {
+	c.at = m.site
+	next, err := c.next(m, fused)
+	if err != nil {
+		return nil, err
+	}
+	f, err := m.node.fuse(m, next)
+	if err != nil {
+		m.fail(err)
+		return nil, c.err
+	}
+	m.opened = true
+	if o, ok := m.node.user.(Opener); ok {
+		if err := o.Open(m.runtime); err != nil {
+			m.fail(fmt.Errorf("open: %w", err))
+			return nil, c.err
+		}
+	}
+	if m.restore != nil {
+		if err := m.restore(); err != nil {
+			m.fail(fmt.Errorf("restore: %w", err))
+			return nil, c.err
+		}
+	}
+	return f, nil
+}
+
+// next joins what follows an operator: the chained consumers and the outputs, in
+// the order of the graph. It is nil for operators that nothing can follow.
+func (c *chain) next(m *member, fused map[*node]any) (any, error) {
+	if m.node.join == nil {
+		return nil, nil
+	}
+	var nexts []any
+	for _, n := range c.nodes {
+		if n.input == m.node {
+			nexts = append(nexts, fused[n])
+		}
+	}
+	for i, e := range c.vertex.Outputs {
+		edge := &c.graph.Edges[e]
+		if edge.FromOperator != m.node.logical.Name {
+			continue
+		}
+		w, err := c.byName[edge.ToOperator].write(m, c.outputs[i])
+		if err != nil {
+			return nil, err
+		}
+		nexts = append(nexts, w)
+	}
+	return m.node.join(nexts), nil
+}
+
+// Process implements [operator.Chain].
+func (c *chain) Process(b *operator.Batch) (err error) {
+	if c.err != nil {
+		return c.err
+	}
+	defer c.leave(&err)
+	c.head(b)
+	return c.err
+}
+
+// Poll implements [operator.Chain].
+func (c *chain) Poll(limit int) (status operator.SourceStatus, err error) {
+	if c.err != nil {
+		return operator.SourceEmpty, c.err
+	}
+	if c.poll == nil {
+		return operator.SourceEnd, fmt.Errorf("vertex %q has no source", c.vertex.Name)
+	}
+	defer c.leave(&err)
+	status, err = c.poll(limit)
+	if err != nil {
+		c.members[0].fail(err)
+	}
+	return status, c.err
+}
+
+// Watermark implements [operator.Chain].
+func (c *chain) Watermark(w weir.Watermark) error {
+	for _, o := range c.outputs {
+		o.Watermark(w)
+	}
+	return nil
+}
+
+// Status implements [operator.Chain].
+func (c *chain) Status(idle bool) error {
+	for _, o := range c.outputs {
+		o.Status(idle)
+	}
+	return nil
+}
+
+// EndOfInput implements [operator.Chain]; no operator has more than one input.
+func (c *chain) EndOfInput(int) error { return nil }
+
+// each calls fn for every member, head first, until one fails.
+func (c *chain) each(fn func(m *member) error) (err error) {
+	if c.err != nil {
+		return c.err
+	}
+	defer c.leave(&err)
+	for _, m := range c.members {
+		c.at = m.site
+		if err := fn(m); err != nil {
+			m.fail(err)
+		}
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+func flush(m *member) error {
+	if f, ok := m.node.user.(Flusher); ok {
+		return f.Flush()
+	}
+	return nil
+}
+
+// PrepareSnapshot implements [operator.Chain].
+func (c *chain) PrepareSnapshot(weir.CheckpointID) error { return c.each(flush) }
+
+// SnapshotState implements [operator.Chain].
+func (c *chain) SnapshotState(weir.CheckpointID) ([]operator.OperatorState, error) {
+	var states []operator.OperatorState
+	err := c.each(func(m *member) error {
+		if m.snapshot == nil {
+			return nil
+		}
+		elements, err := m.snapshot()
+		if err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		states = append(states, operator.OperatorState{Operator: m.id, Name: m.node.logical.Name, Elements: elements})
+		return nil
+	})
+	return states, err
+}
+
+// NotifyComplete implements [operator.Chain].
+func (c *chain) NotifyComplete(id weir.CheckpointID) error {
+	return c.each(func(m *member) error {
+		if l, ok := m.node.user.(CheckpointListener); ok {
+			return l.NotifyComplete(id)
+		}
+		return nil
+	})
+}
+
+// NotifyAborted implements [operator.Chain].
+func (c *chain) NotifyAborted(id weir.CheckpointID) error {
+	return c.each(func(m *member) error {
+		if l, ok := m.node.user.(AbortListener); ok {
+			return l.NotifyAborted(id)
+		}
+		return nil
+	})
+}
+
+// HandleEvent implements [operator.Chain].
+func (c *chain) HandleEvent(op weir.OperatorID, event []byte) error {
+	for _, m := range c.members {
+		if h, ok := m.node.user.(EventHandler); ok && m.id == op {
+			return c.each(func(n *member) error {
+				if n == m {
+					return h.HandleEvent(event)
+				}
+				return nil
+			})
+		}
+	}
+	return fmt.Errorf("vertex %q: no operator %s takes events", c.vertex.Name, op)
+}
+
+// Finish implements [operator.Chain].
+func (c *chain) Finish() error {
+	return c.each(func(m *member) error {
+		if m.finish != nil {
+			if err := m.finish(); err != nil || c.err != nil {
+				return err
+			}
+		}
+		return flush(m)
+	})
+}
+
+// Close implements [operator.Chain]: head first, every operator that was opened,
+// whatever the others answer.
+func (c *chain) Close() error {
+	var faults []error
+	for _, m := range c.members {
+		if !m.opened {
+			continue
+		}
+		m.opened = false
+		if err := c.closeMember(m); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (c *chain) closeMember(m *member) (err error) {
+	closer, ok := m.node.user.(Closer)
+	if !ok {
+		return nil
+	}
+	c.err, c.at = nil, m.site
+	defer c.leave(&err)
+	if err := closer.Close(); err != nil {
+		m.fail(fmt.Errorf("close: %w", err))
+	}
+	return c.err
+}
+
+// Counts implements [operator.Chain].
+func (c *chain) Counts() []operator.OperatorCounts {
+	list := make([]operator.OperatorCounts, len(c.members))
+	for i, m := range c.members {
+		list[i] = operator.OperatorCounts{Operator: c.nodes[i].logical.Name, RecordsIn: m.sent.in.Load(), RecordsOut: m.sent.out.Load()}
+	}
+	return list
+}

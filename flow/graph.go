@@ -1,0 +1,103 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/operator"
+)
+
+// Graph is a job under construction. The functions of this package add operators
+// to it; faults are collected and reported together when the builder has returned.
+type Graph struct {
+	entrypoint string
+	nodes      []*node
+	names      map[string]bool // of operators and keys
+	faults     []error
+}
+
+// node is one operator of a graph: what the job graph knows of it, and the typed
+// functions that fuse it, each of which asserts its argument's type once.
+type node struct {
+	graph   *Graph
+	logical jobgraph.Operator
+	input   *node // nil for a source
+	borrow  bool
+	fused   bool // a chain has it already
+
+	// user is the user's object, asked for the optional interfaces of lifecycle.go.
+	user any
+	// enumerator makes a source's enumerator.
+	enumerator func() operator.Enumerator
+	// fuse puts the operator of a member in front of next, which is a func(int64,
+	// Out), nil for sinks; it returns a func(int64, In), or a pollFunc for a source.
+	fuse func(m *member, next any) (any, error)
+	// join makes one func(int64, Out) of several, or of none.
+	join func(nexts []any) any
+	// write makes a func(int64, In) that encodes records into the output which leads
+	// to this operator. It runs in the producer's chain.
+	write func(m *member, out operator.Output) (any, error)
+	// head makes the loop that decodes batches for the func(int64, In) that fuse made.
+	head func(m *member, first any) (headFunc, error)
+}
+
+// headFunc runs a batch from b.Next.
+type headFunc func(b *operator.Batch)
+
+// pollFunc lets a source emit.
+type pollFunc func(limit int) (operator.SourceStatus, error)
+
+func (n *node) fault(format string, args ...any) {
+	n.graph.faults = append(n.graph.faults, fmt.Errorf("operator %q: %s", n.logical.Name, fmt.Sprintf(format, args...)))
+}
+
+// add adds an operator. in is its producer, or nil.
+func (g *Graph) add(name string, kind jobgraph.Kind, in *node, options []Option) *node {
+	n := &node{graph: g, input: in, logical: jobgraph.Operator{Name: name, Kind: kind}}
+	g.claim(name, string(kind))
+	for _, o := range options {
+		o(n)
+	}
+	g.nodes = append(g.nodes, n)
+	return n
+}
+
+// claim takes a name, which must be new.
+func (g *Graph) claim(name, what string) {
+	switch {
+	case name == "":
+		g.faults = append(g.faults, fmt.Errorf("a %s needs a name", what))
+	case g.names[name]:
+		g.faults = append(g.faults, fmt.Errorf("operator %q: name used twice", name))
+	}
+	g.names[name] = true
+}
+
+// program ends the building.
+func (g *Graph) program() (*program, error) {
+	p := &program{logical: &jobgraph.Logical{Entrypoint: g.entrypoint}, nodes: make(map[string]*node)}
+	for _, n := range g.nodes {
+		p.logical.Operators = append(p.logical.Operators, n.logical)
+		p.nodes[n.logical.Name] = n
+	}
+	faults := errors.Join(g.faults...)
+	if faults == nil {
+		faults = p.logical.Validate()
+	} else if len(g.nodes) == 0 {
+		return nil, faults
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	return p, nil
+}
+
+// typeText names a type with its full package path.
+func typeText(t reflect.Type) string {
+	if t.Name() != "" && t.PkgPath() != "" {
+		return t.PkgPath() + "." + t.Name()
+	}
+	return t.String()
+}

@@ -1,0 +1,94 @@
+package flow
+
+import (
+	"sync/atomic"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/operator"
+)
+
+// run is what the fused functions of one chain share. The task's goroutine alone
+// uses it.
+type run struct {
+	env     *operator.Env
+	suspend *atomic.Bool
+	// at is the site whose user code runs, so that a panic can be blamed.
+	at    int
+	sites []site
+	// members are the chain's operators, head first. The slice is made with the
+	// chain, since counts may be asked for at any time.
+	members []*member
+	// err is the first failure; after it, records are dropped until the task notices.
+	err error
+}
+
+// site is a piece of user code: an operator, or a key function.
+type site struct {
+	operator string // whom the failure is the fault of
+	key      string // the key's name, if it is a key function
+	fault    weir.Fault
+}
+
+func (r *run) addSite(s site) int {
+	r.sites = append(r.sites, s)
+	return len(r.sites) - 1
+}
+
+// member is one operator of a running chain.
+type member struct {
+	run     *run
+	node    *node
+	id      weir.OperatorID
+	runtime *Runtime
+	site    int
+	opened  bool
+	in, out int64 // records, counted by the task's goroutine
+	// sent are in and out as last published for other goroutines.
+	sent struct{ in, out atomic.Int64 }
+	// finish emits an operator's last records; nil for most.
+	finish func() error
+	// restore gives an operator what it starts from; nil for most.
+	restore func() error
+	// snapshot returns the operator's own state; nil for most.
+	snapshot func() ([][]byte, error)
+}
+
+func newMember(r *run, n *node) *member {
+	return &member{run: r, node: n, id: weir.OperatorIDOf(n.logical.Name)}
+}
+
+// start ties the member to its task.
+func (m *member) start() {
+	name, fault := m.node.logical.Name, weir.FaultUser
+	if k := m.node.logical.Kind; k == jobgraph.KindSource || k == jobgraph.KindSink {
+		fault = weir.FaultOutside
+	}
+	m.runtime = newRuntime(m.run.env, name)
+	m.site = m.run.addSite(site{operator: name, fault: fault})
+}
+
+// leave ends every call of user code: it turns a panic into the task's failure and
+// publishes the counts.
+func (r *run) leave(err *error) {
+	if v := recover(); v != nil {
+		r.panicked(v)
+		*err = r.err
+	}
+	for _, m := range r.members {
+		m.publish()
+	}
+}
+
+// fail records the failure of the member's operator.
+func (m *member) fail(err error) { m.run.fail(m.site, err) }
+
+// publish makes the counts visible to other goroutines.
+func (m *member) publish() {
+	if m.sent.in.Load() != m.in {
+		m.sent.in.Store(m.in)
+	}
+	if m.sent.out.Load() != m.out {
+		m.sent.out.Store(m.out)
+	}
+}

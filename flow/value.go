@@ -1,0 +1,173 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/codec"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/statebackend"
+)
+
+// Value is one value for each key. Its methods are about the current key. What they
+// return is a copy and may be kept; what they are given is copied.
+//
+// Values of types without pointers (integers, floats, booleans, and structs and
+// arrays of them) of at most 4096 bytes lie in the state as they are, which is
+// several times faster than others.
+type Value[T any] struct {
+	name  string
+	codec *codec.Codec[T]
+	m     *member
+	at    *cursor
+	table statebackend.Table
+	place *T // what is encoded and decoded, so that arguments need no memory
+	buf   []byte
+	hints []statebackend.Hint
+	none  T
+}
+
+// NewValue declares a value state.
+func NewValue[T any](s *Setup, name string) *Value[T] {
+	v := &Value[T]{name: name, place: new(T)}
+	state := jobgraph.State{Name: name, Kind: "value"}
+	var err error
+	if v.codec, err = codec.For[T](); err != nil {
+		s.node.fault("state %q: %s", name, err)
+	} else {
+		state.Value = v.schema()
+	}
+	s.declare(state, v)
+	return v
+}
+
+func (v *Value[T]) schema() string {
+	if v.codec.FixedSize() > 0 {
+		return v.codec.FixedSchema()
+	}
+	return v.codec.Schema()
+}
+
+func (v *Value[T]) bind(m *member, b statebackend.Backend, at *cursor) error {
+	var key string
+	for _, s := range m.node.logical.States {
+		if s.Name == v.name {
+			key = s.Key
+		}
+	}
+	schema := weir.StateSchema{State: v.name, Key: key, Value: v.schema()}
+	if old, restored := b.RestoredSchema(v.name); restored && (old.Key != schema.Key || old.Value != schema.Value) {
+		return fmt.Errorf("state %q was written with key %s and value %s, and is now key %s and value %s", v.name, old.Key, old.Value, schema.Key, schema.Value)
+	}
+	var err error
+	v.table, err = b.Table(statebackend.Descriptor{Name: v.name, FixedSize: v.codec.FixedSize(), Schema: schema})
+	if err != nil {
+		return fmt.Errorf("state %q: %w", v.name, err)
+	}
+	v.m, v.at, v.hints = m, at, make([]statebackend.Hint, operator.BatchSize)
+	return nil
+}
+
+func (v *Value[T]) prefetch(hashes []uint64, first int) {
+	v.table.Prefetch(hashes, v.hints[first:first+len(hashes)])
+}
+
+// entry returns the current key's entry, and what is known of its place.
+func (v *Value[T]) entry() (statebackend.Ref, statebackend.Hint) {
+	if v.at == nil || v.at.index == withoutKey {
+		panic(fmt.Errorf("state %q: %w", v.name, errNoKey))
+	}
+	if v.at.index == withoutHint {
+		return v.at.ref, statebackend.Hint{}
+	}
+	return v.at.ref, v.hints[v.at.index]
+}
+
+var errNoKey = errors.New("used where there is no key: outside of Process and OnTimer")
+
+// Get returns the value, or the zero value if there is none.
+func (v *Value[T]) Get() T {
+	w, _ := v.Lookup()
+	return w
+}
+
+// Lookup returns the value and whether there is one.
+func (v *Value[T]) Lookup() (T, bool) {
+	ref, hint := v.entry()
+	b, ok := v.table.Get(ref, hint)
+	if !ok {
+		return v.none, false
+	}
+	if !v.decode(b) {
+		return v.none, false
+	}
+	return *v.place, true
+}
+
+// decode reads an encoded value into place. The bytes are the table's, so values
+// that would refer to them are decoded from a copy.
+func (v *Value[T]) decode(b []byte) bool {
+	var err error
+	*v.place = v.none // fields that are left out of the encoding must not stay
+	switch {
+	case v.codec.FixedSize() > 0:
+		err = v.codec.GetFixed(b, v.place)
+	case v.codec.HasPointers():
+		err = v.codec.Decode(bytes.Clone(b), v.place)
+	default:
+		err = v.codec.Decode(b, v.place)
+	}
+	if err != nil {
+		v.m.run.failSystem(v.m.site, fmt.Errorf("state %q: %w", v.name, err))
+	}
+	return err == nil
+}
+
+// Set sets the value.
+func (v *Value[T]) Set(w T) {
+	ref, hint := v.entry()
+	*v.place = w
+	v.store(ref, hint)
+}
+
+// store writes what is in place.
+func (v *Value[T]) store(ref statebackend.Ref, hint statebackend.Hint) {
+	if v.codec.FixedSize() > 0 {
+		slot, _ := v.table.Slot(ref, hint)
+		v.codec.PutFixed(slot, v.place)
+		return
+	}
+	var err error
+	if v.buf, err = v.codec.Append(v.buf[:0], v.place); err != nil {
+		v.m.fail(fmt.Errorf("state %q: %w", v.name, err))
+		return
+	}
+	v.table.Put(ref, hint, v.buf)
+}
+
+// Update lets fn change the value, which is the zero value if there was none. It is
+// the fastest way to change a value without pointers, since the entry is looked up
+// once. fn must use no other state, and not keep the pointer.
+func (v *Value[T]) Update(fn func(w *T)) {
+	ref, hint := v.entry()
+	if v.codec.FixedSize() == 0 {
+		*v.place = v.Get()
+		fn(v.place)
+		v.store(ref, hint)
+		return
+	}
+	slot, _ := v.table.Slot(ref, hint)
+	if v.decode(slot) {
+		fn(v.place)
+		v.codec.PutFixed(slot, v.place)
+	}
+}
+
+// Clear removes the value.
+func (v *Value[T]) Clear() {
+	ref, _ := v.entry()
+	v.table.Delete(ref)
+}
