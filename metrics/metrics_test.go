@@ -3,6 +3,8 @@ package metrics_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -178,5 +180,40 @@ func BenchmarkCounterAdd(b *testing.B) {
 	c := r.AddTask(metrics.TaskLabels{}, nil).Operator("op").Counter("c")
 	for b.Loop() {
 		c.Add(1)
+	}
+}
+
+// documented finds the names of metrics in docs/metrics.md.
+var documented = regexp.MustCompile("`(weir_[a-z_]+)`")
+
+func TestTheDocumentedMetricsAreTheOnesThereAre(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inDocs := make(map[string]bool)
+	for _, m := range documented.FindAllStringSubmatch(string(page), -1) {
+		inDocs[m[1]] = true
+	}
+	r := metrics.New(metrics.Build{})
+	r.BuffersFrom(func() (inUse, total int) { return 0, 0 })
+	everything(r, jobA, "demo")
+	families, err := r.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		name := f.GetName()
+		if !strings.HasPrefix(name, "weir_") || strings.HasPrefix(name, "weir_user_") {
+			continue
+		}
+		if !inDocs[name] {
+			t.Errorf("docs/metrics.md lacks %s", name)
+		}
+		delete(inDocs, name)
+	}
+	for name := range inDocs {
+		t.Errorf("docs/metrics.md names %s, which does not exist", name)
 	}
 }

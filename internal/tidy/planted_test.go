@@ -116,6 +116,10 @@ var planted = []struct {
 	{"a path of one machine", tidy.Words, "Makefile", "x:\n\tcp /wo" + "rk/y .\n", "Makefile:2"},
 	{"a word that only looks alike", tidy.Words, "docs/x.md", "see net/work/x and TODOs\n", ""},
 
+	{"a citation of nothing", tidy.Citations, "rest/r.go", "package rest // DECISIONS 99\n", "rest/r.go:1: docs/decisions/settled.md has no number 99"},
+	{"a rule that is not restated", tidy.Citations, "rest/r.go", "package rest // behaviour §15.3\n", "docs/behaviour.md has no section 15.3"},
+	{"a page of elsewhere", tidy.Citations, "rest/r.go", "package rest // see limits.md\n", "no page of this repository"},
+
 	{"a long function", tidy.Ratchet, "rest/r.go", "package rest\nfunc (r *R[T]) f() {\n" + strings.Repeat("\n", 69) + "}\n", "func rest/r.go R.f has 71 lines"},
 	{"a long function of a test", tidy.Ratchet, "rest/r_test.go", "package rest\nfunc f() {\n" + strings.Repeat("\n", 119) + "}\n", "has 121 lines"},
 	{"a function of just the limit", tidy.Ratchet, "rest/r.go", "package rest\nfunc f() {\n" + strings.Repeat("\n", 68) + "}\n", ""},
@@ -151,6 +155,18 @@ func TestRatchetHoldsExceptionsAtTheirExactSize(t *testing.T) {
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {
 			t.Errorf("limit %s: got %q, want %q", size, got, want)
 		}
+	}
+}
+
+func TestCitationsAreFoundByNumberOrChapter(t *testing.T) {
+	t.Parallel()
+	got := tidy.Citations(plant(t, map[string]string{
+		"docs/decisions/settled.md": "1. **One**\n",
+		"docs/behaviour.md":         "## 15 Barriers\n### 21.1 Groups\n",
+		"rest/r.go":                 "package rest // DECISIONS 1, behaviour §15.3, behaviour §21.1, behaviour §21.2\n",
+	}))
+	if len(got) != 1 || !strings.Contains(got[0], "no section 21.2") {
+		t.Errorf("got %q, want one complaint about section 21.2", got)
 	}
 }
 

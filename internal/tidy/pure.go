@@ -11,7 +11,7 @@ import (
 
 // pure lists the packages that decide and do nothing else, and which of our own
 // packages each may import. They have no goroutine, channel, lock, context, clock,
-// logger or I/O (STYLE of cores: docs/architecture.md).
+// logger or I/O (docs/architecture.md, the first thing that shapes everything).
 var pure = map[string][]string{
 	"":                         {},
 	"jobgraph":                 {""},

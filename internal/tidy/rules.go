@@ -27,6 +27,7 @@ var Rules = []Rule{
 	{"typed_atomics", Atomics},
 	{"environment_and_logging", Surroundings},
 	{"words", Words},
+	{"citations", Citations},
 }
 
 // Docs checks that every package has a doc.go that says what it is.
