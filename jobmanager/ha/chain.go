@@ -106,15 +106,14 @@ func decodeLink(id weir.JobID, kv KV) (Link, error) {
 // does not end in newest; [ErrNotLeader] that it was not added and never will be.
 // After an [ErrDoubtful] the caller repeats the call with the same arguments.
 //
-// The link carries our epoch, so one that is already there with all our content is
-// ours, whose answer was lost.
+// The link carries our epoch, so one that is already there with the same content is
+// ours, whose answer was lost, and is success.
 func (s *JobStore) AddLink(ctx context.Context, id weir.JobID, newest, next Link) (Link, error) {
 	next.Number, next.Parent, next.Epoch = newest.Number+1, newest.Number, s.guard
 	if next.Checkpoint <= newest.Checkpoint || next.Metadata == "" {
 		return Link{}, fmt.Errorf("link %d of job %s: checkpoint %d cannot follow %d", next.Number, id, next.Checkpoint, newest.Checkpoint)
 	}
-	value := encode(next)
-	ops := []Op{Create(linkKey(id, next.Number), value)}
+	ops := []Op{Create(linkKey(id, next.Number), encode(next))}
 	if newest.Number > 0 {
 		parent, err := s.parent(ctx, id, newest)
 		if err != nil {
@@ -125,9 +124,6 @@ func (s *JobStore) AddLink(ctx context.Context, id weir.JobID, newest, next Link
 	_, err := Settle(ctx, s.reg, s.guard, ops...)
 	var conflict *ConflictError
 	if errors.As(err, &conflict) {
-		if conflict.Key == ops[0].Key && conflict.Actual != nil && string(conflict.Actual.Value) == string(value) {
-			return next, nil
-		}
 		err = fmt.Errorf("%w: %w", ErrOvertaken, err)
 	}
 	if err != nil {

@@ -16,24 +16,20 @@ const (
 )
 
 // Settle makes the transaction and does not return before its end is known, or
-// ctx ends: then, and only then, is the error an [ErrDoubtful].
+// ctx ends: then, and only then, is the error an [ErrDoubtful], and the caller may
+// call again with the same arguments.
 //
 // After a lost answer the same transaction is sent again, which invariant 2 makes
 // harmless: whichever copy comes first changes the revisions that the others expect.
-// So there are two ends that need a look at the keys:
-//
-//   - A conflict. If every key is as the ops make it, an earlier copy was applied,
-//     and that is success.
-//   - [ErrNotLeader]. Nothing can be applied any more, but an earlier copy may have
-//     been before the leadership ended; the keys say so.
-//
-// Values that are written must tell their writers apart, where another could write
-// the same.
+// So a refusal needs a look at the keys, be it a conflict or [ErrNotLeader], after
+// which nothing of ours can be applied any more: if every key is as the ops make it,
+// an earlier copy was applied, and that is success. Values must therefore tell their
+// writers apart, where another could write the same.
 func Settle(ctx context.Context, reg Registry, guard weir.LeaderEpoch, ops ...Op) (Revision, error) {
 	again := newBackoff()
-	for doubtful := false; ; doubtful = true {
+	for {
 		rev, err := reg.Txn(ctx, guard, ops...)
-		if doubtful && isRefusal(err) {
+		if isRefusal(err) {
 			rev, err = settled(ctx, reg, ops, err)
 		}
 		if err == nil || !errors.Is(err, ErrDoubtful) {
