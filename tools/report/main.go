@@ -139,7 +139,9 @@ func (r *report) event(e event) {
 			r.closing = append(r.closing, e.Output)
 			return
 		}
-		r.pending[key] = append(r.pending[key], e.Output)
+		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT, NAME
+			r.pending[key] = append(r.pending[key], e.Output)
+		}
 	case "skip":
 		if e.Test != "" {
 			r.skipped = append(r.skipped, e.Package+" "+e.Test)

@@ -15,6 +15,7 @@ func TestReportEndsWithSkipsAndClosingLines(t *testing.T) {
 {"Action":"output","Package":"m/a","Output":"PASS\n"}
 {"Action":"output","Package":"m/a","Output":"ok  \tm/a\t0.1s\n"}
 {"Action":"pass","Package":"m/a","Elapsed":0.1}
+{"Action":"output","Package":"m/b","Test":"TestBad","Output":"=== RUN   TestBad\n"}
 {"Action":"output","Package":"m/b","Test":"TestBad","Output":"    b_test.go:3: wrong\n"}
 {"Action":"fail","Package":"m/b","Test":"TestBad"}
 {"Action":"output","Package":"m/b","Output":"panic: afterwards\n"}
