@@ -196,9 +196,9 @@ func TestFlagsAgreeWithPortsVolumesAndServices(t *testing.T) {
 	t.Parallel()
 	c := load(t)
 	want := map[string][]string{
-		"weir-jobmanager": {"jobmanager", "--listen=0.0.0.0:7070", "--advertise=$(POD_IP):7070", "--metrics-listen=0.0.0.0:7090",
+		"weir-jobmanager": {"jobmanager", "--listen=0.0.0.0:6123", "--advertise=$(POD_IP):6123", "--metrics-listen=0.0.0.0:7090",
 			"--data-dir=/data", "--checkpoint-dir=/checkpoints", "--insecure"},
-		"weir-taskmanager": {"taskmanager", "--jobmanager=weir-jobmanager:7070", "--listen=0.0.0.0:7071", "--advertise=$(POD_IP):7071",
+		"weir-taskmanager": {"taskmanager", "--jobmanager=weir-jobmanager:6123", "--listen=0.0.0.0:7071", "--advertise=$(POD_IP):7071",
 			"--metrics-listen=0.0.0.0:7090", "--data-dir=/data", "--insecure"},
 	}
 	for name, flags := range want {
@@ -215,8 +215,8 @@ func TestFlagsAgreeWithPortsVolumesAndServices(t *testing.T) {
 			t.Errorf("%s mounts nothing at /data", name)
 		}
 	}
-	if p := c.services["weir-jobmanager"].Spec.Ports; p[0].Port != 7070 {
-		t.Errorf("the JobManager's service has port %d, TaskManagers call 7070", p[0].Port)
+	if p := c.services["weir-jobmanager"].Spec.Ports; p[0].Port != 6123 {
+		t.Errorf("the JobManager's service has port %d, TaskManagers call 6123", p[0].Port)
 	}
 }
 

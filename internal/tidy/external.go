@@ -66,7 +66,7 @@ var moreForTests = map[string][]string{
 	"netstack/...":        {zap},
 	"netstack/wire":       {protobuf},
 	"rpc/...":             {grpc, zap},
-	"statebackend/...":    {zap},
+	"statebackend/...":    {xxh3, zap},
 	"cmd/...":             {grpc, zap},
 	"internal/deploytest": {k8s, yaml},
 }
