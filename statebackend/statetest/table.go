@@ -104,6 +104,19 @@ func testHints(t *testing.T, s Subject) {
 		copy(v, number(i))
 	}
 	count.Prefetch(hashes, hints)
+	for i := range 100 { // of the key, not of what else it has
+		v, created := count.Slot(ref(number(i), "ns"), hints[i])
+		if !created || string(v) != strings.Repeat("\x00", 16) {
+			t.Fatalf("namespace of key %d: %q, created %v", i, v, created)
+		}
+		copy(v, "of the namespace")
+	}
+	for i := range 100 {
+		if v, _ := count.Get(ref(number(i), "ns"), hints[i]); string(v) != "of the namespace" {
+			t.Fatalf("namespace of key %d holds %q", i, v)
+		}
+	}
+	count.Prefetch(hashes, hints)
 	for i := range n {
 		if i%3 == 0 {
 			count.Delete(ref(number(i), ""))
