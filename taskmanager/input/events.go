@@ -1,0 +1,130 @@
+package input
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/netstack/gate"
+	"github.com/weirflow/weir/netstack/wire"
+	"github.com/weirflow/weir/taskmanager/barrier"
+	"github.com/weirflow/weir/taskmanager/watermark"
+)
+
+// element acts on an element of the current channel that is no record.
+func (g *CheckpointedGate) element(e wire.Element) error {
+	switch e.Kind {
+	case wire.KindWatermark:
+		return g.change(g.valve.Watermark(g.current, weir.Watermark(e.Timestamp)))
+	case wire.KindIdle:
+		return g.change(g.valve.Idle(g.current))
+	case wire.KindActive:
+		return g.change(g.valve.Active(g.current))
+	}
+	return g.fail(g.current, fmt.Errorf("element of kind %s", e.Kind))
+}
+
+// change passes on what the valve says, the watermark first.
+func (g *CheckpointedGate) change(c watermark.Change) error {
+	if c.Advanced {
+		if err := g.sink.Watermark(c.Watermark); err != nil {
+			return err
+		}
+	}
+	if c.Toggled {
+		return g.sink.Status(c.Idle)
+	}
+	return nil
+}
+
+// event acts on an event of a channel.
+func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) error {
+	decoded, err := wire.DecodeEvent(item.Event)
+	if err != nil {
+		return g.fail(ch, err)
+	}
+	if uncut(&g.channels[ch].cutter) > 0 {
+		return g.fail(ch, fmt.Errorf("%w: %s", ErrHalfRecord, decoded))
+	}
+	now := g.now()
+	switch ev := decoded.(type) {
+	case wire.Barrier:
+		b := weir.Barrier(ev)
+		b.Age += item.Spent
+		g.meter.Barrier(now, ch, b)
+		return g.step(ctx, now, barrier.Barrier{Channel: ch, Barrier: b, Bytes: g.meter.Total()})
+	case wire.CancelBarrier:
+		return g.step(ctx, now, barrier.Cancellation{Channel: ch, ID: ev.ID})
+	case wire.EndOfData:
+		return g.endOfData(ch)
+	case wire.EndOfPartition:
+		return g.endOfPartition(ctx, now, ch)
+	case wire.EndOfChannelState:
+	}
+	return g.fail(ch, fmt.Errorf("unexpected %s", decoded))
+}
+
+// step steps the barrier handler and does what it says.
+func (g *CheckpointedGate) step(ctx context.Context, now time.Time, ev barrier.Event) error {
+	for _, a := range g.handler.Step(now, ev) {
+		switch a := a.(type) {
+		case barrier.Trigger:
+			if err := g.sink.Trigger(ctx, a.Barrier, g.metrics(now, a)); err != nil {
+				return err
+			}
+		case barrier.Block:
+			// The sender has stopped behind its barrier: the gate brings nothing.
+		case barrier.Resume:
+			c := &g.channels[a.Channel]
+			g.gates[c.gate].Resume(c.local)
+		case barrier.Abort:
+			g.sink.Abort(a.ID, a.Reason)
+		case barrier.Note:
+		}
+	}
+	return nil
+}
+
+// metrics are the figures of a checkpoint that are known when it is triggered.
+func (g *CheckpointedGate) metrics(now time.Time, t barrier.Trigger) weir.CheckpointMetrics {
+	return weir.CheckpointMetrics{
+		StartDelay:        t.Stats.StartDelay,
+		AlignmentDuration: t.Stats.Duration,
+		AlignedBytes:      t.Stats.Bytes,
+		QueuedBytes:       g.meter.Queued(t.Barrier.ID),
+		DrainRate:         g.meter.Rate(now.Add(-t.Barrier.Age)),
+	}
+}
+
+// endOfData notes that a channel brings no more records; the last one of a gate ends
+// the input.
+func (g *CheckpointedGate) endOfData(ch int) error {
+	c := &g.channels[ch]
+	if c.dataEnd {
+		return nil
+	}
+	c.dataEnd = true
+	source := &g.gates[c.gate]
+	source.data--
+	if source.data > 0 {
+		return nil
+	}
+	return g.sink.EndOfInput(c.gate)
+}
+
+// endOfPartition closes a channel.
+func (g *CheckpointedGate) endOfPartition(ctx context.Context, now time.Time, ch int) error {
+	c := &g.channels[ch]
+	c.ended = true
+	source := &g.gates[c.gate]
+	source.open--
+	source.End(c.local)
+	if err := g.change(g.valve.Ended(ch)); err != nil {
+		return err
+	}
+	if err := g.endOfData(ch); err != nil {
+		return err
+	}
+	return g.step(ctx, now, barrier.EndOfPartition{Channel: ch, Bytes: g.meter.Total()})
+}

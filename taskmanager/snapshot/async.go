@@ -1,0 +1,165 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/snapshotmeta"
+	"github.com/weirflow/weir/statebackend"
+)
+
+// discardTimeout bounds the deletion of one state file.
+const discardTimeout = 30 * time.Second
+
+// async is the asynchronous part of one snapshot. The task writes it before it is
+// submitted; from then on everything but aborted and cancel is the worker's.
+type async struct {
+	id       weir.CheckpointID
+	options  weir.CheckpointOptions
+	refs     []OperatorRef
+	captured map[weir.OperatorID]captured
+	metrics  weir.CheckpointMetrics
+
+	aborted bool // the task's
+	cancel  context.CancelCauseFunc
+}
+
+// captured is what was captured of one operator.
+type captured struct {
+	keyed    Keyed
+	snapshot statebackend.Snapshot // nil: it has no keyed state
+	elements [][]byte
+}
+
+// Result is how an asynchronous part ended.
+type Result struct {
+	ID      weir.CheckpointID
+	State   weir.TaskStateSnapshot
+	Metrics weir.CheckpointMetrics
+	Err     error
+}
+
+// run writes the state and posts the result. It ends early when ctx does.
+func (a *async) run(ctx context.Context, o *Options) {
+	begun := time.Now()
+	r := Result{ID: a.id, Metrics: a.metrics}
+	r.Err = group.Catch(func() (err error) {
+		defer a.release()
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		r.State, r.Metrics.StateBytes, err = a.write(ctx, o)
+		return err
+	})
+	r.Metrics.AsyncDuration = time.Since(begun)
+	if r.Err == nil && ctx.Err() != nil {
+		r.Err = context.Cause(ctx)
+		discard(ctx, o.Store, o.Directory, r.State)
+		r.State = weir.TaskStateSnapshot{}
+	}
+	if err := o.Post(r); err != nil {
+		discard(ctx, o.Store, o.Directory, r.State)
+	}
+}
+
+// release gives the captured pages back that were not given back yet.
+func (a *async) release() {
+	for op, c := range a.captured {
+		if c.snapshot != nil {
+			c.snapshot.Release()
+			c.snapshot = nil
+			a.captured[op] = c
+		}
+	}
+}
+
+// write materialises what was captured.
+func (a *async) write(ctx context.Context, o *Options) (weir.TaskStateSnapshot, int64, error) {
+	w := snapshotmeta.NewStateFileWriter(snapshotmeta.StateFileOptions{
+		Store: o.Store, Dir: o.Directory, Location: a.options.Location,
+		Attempt: o.Attempt, Checkpoint: a.id, InlineThreshold: o.InlineThreshold,
+	})
+	defer w.Abort()
+	var state weir.TaskStateSnapshot
+	for _, ref := range a.refs {
+		s, err := a.writeOperator(ctx, w, ref)
+		if err != nil {
+			return weir.TaskStateSnapshot{}, 0, fmt.Errorf("state of operator %q: %w", ref.Name, err)
+		}
+		state.Operators = append(state.Operators, s)
+	}
+	if err := w.Commit(ctx); err != nil {
+		return weir.TaskStateSnapshot{}, 0, fmt.Errorf("state file: %w", err)
+	}
+	return state, w.Bytes(), nil
+}
+
+func (a *async) writeOperator(ctx context.Context, w *snapshotmeta.StateFileWriter, ref OperatorRef) (weir.OperatorSubtaskState, error) {
+	s := weir.OperatorSubtaskState{Operator: ref.ID, Name: ref.Name}
+	c := a.captured[ref.ID]
+	if c.snapshot != nil {
+		h, err := section(ctx, w, ref.Name+"/keyed", func() error {
+			_, err := c.snapshot.Write(ctx, w)
+			return err
+		})
+		if err != nil {
+			return s, err
+		}
+		s.Keyed = []weir.KeyedStateHandle{{Range: c.keyed.Range, Backend: c.keyed.Name, Handle: h}}
+		s.Schemas = c.snapshot.Schemas()
+	}
+	for _, e := range c.elements {
+		h, err := section(ctx, w, ref.Name+"/element", func() error {
+			_, err := w.Write(e)
+			return err
+		})
+		if err != nil {
+			return s, err
+		}
+		s.Elements = append(s.Elements, h)
+	}
+	return s, nil
+}
+
+func section(ctx context.Context, w *snapshotmeta.StateFileWriter, label string, write func() error) (weir.StateHandle, error) {
+	if err := w.Begin(ctx, label); err != nil {
+		return weir.StateHandle{}, err
+	}
+	if err := write(); err != nil {
+		return weir.StateHandle{}, err
+	}
+	return w.End()
+}
+
+// discard deletes the files of a state that nobody was told of. What cannot be deleted
+// is found by gc.
+func discard(ctx context.Context, store blobstore.Store, dir string, state weir.TaskStateSnapshot) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	for _, file := range filesOf(state) {
+		_ = store.Delete(ctx, dir+"/"+file)
+	}
+}
+
+// filesOf lists the files that a state's handles name, each once.
+func filesOf(state weir.TaskStateSnapshot) (files []string) {
+	add := func(h weir.StateHandle) {
+		if h.File != "" && !slices.Contains(files, h.File) {
+			files = append(files, h.File)
+		}
+	}
+	for _, op := range state.Operators {
+		for _, k := range op.Keyed {
+			add(k.Handle)
+		}
+		for _, e := range op.Elements {
+			add(e)
+		}
+	}
+	return files
+}
