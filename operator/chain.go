@@ -98,9 +98,9 @@ type Env struct {
 	Metrics func(operator string) Metrics
 }
 
-// OperatorState is an operator's own state in a snapshot, as a list whose elements
+// State is an operator's own state in a snapshot, as a list whose elements
 // can be dealt to other subtasks when parallelism changes (behaviour §21.2, SPLIT).
-type OperatorState struct {
+type State struct {
 	Operator weir.OperatorID
 	Name     string
 	Elements [][]byte
@@ -137,7 +137,7 @@ type Chain interface {
 	// PrepareSnapshot may emit records; the barrier follows them.
 	PrepareSnapshot(id weir.CheckpointID) error
 	// SnapshotState returns the operators' own state.
-	SnapshotState(id weir.CheckpointID) ([]OperatorState, error)
+	SnapshotState(id weir.CheckpointID) ([]State, error)
 	// NotifyComplete and NotifyAborted tell of a checkpoint's end.
 	NotifyComplete(id weir.CheckpointID) error
 	NotifyAborted(id weir.CheckpointID) error
@@ -150,11 +150,11 @@ type Chain interface {
 	Close() error
 	// Counts returns the records that came in and went out, per operator, for
 	// metrics. Callable from any goroutine.
-	Counts() []OperatorCounts
+	Counts() []Counts
 }
 
-// OperatorCounts are an operator's counters.
-type OperatorCounts struct {
+// Counts are an operator's counters.
+type Counts struct {
 	Operator              string
 	RecordsIn, RecordsOut int64
 }

@@ -43,8 +43,9 @@ func toJobManager(m rpc.Message) (*controlpb.ToJobManager, error) {
 		return &controlpb.ToJobManager{Message: &controlpb.ToJobManager_OperatorEventAck{OperatorEventAck: &controlpb.OperatorEventAck{
 			Attempt: attemptPB(m.Attempt), Seq: m.Seq, Error: m.Error,
 		}}}, nil
+	default:
+		return nil, fmt.Errorf("a task manager does not send %T", m)
 	}
-	return nil, fmt.Errorf("a task manager does not send %T", m)
 }
 
 // fromTaskManager is the inverse of toJobManager, with checks.
@@ -113,8 +114,9 @@ func toTaskManager(m rpc.Message) (*controlpb.ToTaskManager, error) {
 		return &controlpb.ToTaskManager{Message: &controlpb.ToTaskManager_HeartbeatAck{HeartbeatAck: &controlpb.HeartbeatAck{}}}, nil
 	case rpc.OperatorEvent:
 		return &controlpb.ToTaskManager{Message: &controlpb.ToTaskManager_OperatorEvent{OperatorEvent: eventPB(m)}}, nil
+	default:
+		return nil, fmt.Errorf("a job manager does not send %T", m)
 	}
-	return nil, fmt.Errorf("a job manager does not send %T", m)
 }
 
 // fromJobManager is the inverse of toTaskManager, with checks.
