@@ -80,9 +80,6 @@ func External(t *Tree) []string {
 		if f.Test || strings.HasSuffix(f.Package, "test") {
 			allowed = slices.Concat(allowed, forTests, longest(moreForTests, f.Package))
 		}
-		if within(f.Package, "internal/tmpdeps") {
-			continue
-		}
 		for _, imported := range f.imports() {
 			if !outside(imported) || slices.ContainsFunc(allowed, func(m string) bool { return within(imported, m) }) {
 				continue
