@@ -1,6 +1,9 @@
 package snapshotmeta
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -62,6 +65,18 @@ type Subtask struct {
 	State    weir.OperatorSubtaskState
 }
 
+// Vertices returns the physical plan of a job graph as a header records it.
+func Vertices(g *jobgraph.JobGraph) []Vertex {
+	vertices := make([]Vertex, len(g.Vertices))
+	for i, v := range g.Vertices {
+		vertices[i] = Vertex{Name: v.Name, Parallelism: v.Parallelism, MaxParallelism: v.MaxParallelism}
+		for j, name := range v.Operators {
+			vertices[i].Operators = append(vertices[i].Operators, OperatorRef{ID: v.IDs[j], Name: name})
+		}
+	}
+	return vertices
+}
+
 // New returns a snapshot of this header with an empty entry per operator, to be
 // filled in.
 func New(h Header) *Snapshot {
@@ -88,10 +103,90 @@ func (s *Snapshot) Operator(id weir.OperatorID) *Operator {
 
 // AddTask files what one subtask of a vertex acknowledged under its operators.
 // Tasks may be added in any order, each once.
-func (s *Snapshot) AddTask(id weir.SubtaskID, state weir.TaskStateSnapshot) error { return ErrInvalid }
+func (s *Snapshot) AddTask(id weir.SubtaskID, state weir.TaskStateSnapshot) error {
+	for _, op := range state.Operators {
+		if err := s.add(id, Subtask{Index: id.Subtask, Finished: state.Finished, State: op}); err != nil {
+			return fmt.Errorf("state of subtask %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// add files one operator subtask's state, in order of the index.
+func (s *Snapshot) add(id weir.SubtaskID, sub Subtask) error {
+	op := s.Operator(sub.State.Operator)
+	if op == nil || op.Vertex != int(id.Vertex) {
+		return fmt.Errorf("%w: no operator %s (%q) in vertex %d", ErrInvalid, sub.State.Operator, sub.State.Name, id.Vertex)
+	}
+	if sub.Index < 0 || int(sub.Index) >= op.Parallelism {
+		return fmt.Errorf("%w: operator %q has no subtask %d, parallelism is %d", ErrInvalid, op.Name, sub.Index, op.Parallelism)
+	}
+	for _, e := range sub.State.Elements {
+		if e.IsZero() {
+			return fmt.Errorf("%w: operator %q has an element of state without a handle", ErrInvalid, op.Name)
+		}
+	}
+	for _, k := range sub.State.Keyed {
+		if k.Range.First < 0 || int(k.Range.Last) >= op.MaxParallelism || k.Range.First > k.Range.Last {
+			return fmt.Errorf("%w: operator %q has key groups %s, maximum parallelism is %d", ErrInvalid, op.Name, k.Range, op.MaxParallelism)
+		}
+	}
+	at, found := slices.BinarySearchFunc(op.Subtasks, sub.Index, func(have Subtask, index int32) int { return cmp.Compare(have.Index, index) })
+	if found {
+		return fmt.Errorf("%w: subtask %d of operator %q has two states", ErrInvalid, sub.Index, op.Name)
+	}
+	op.Subtasks = slices.Insert(op.Subtasks, at, sub)
+	return nil
+}
 
 // Bytes is the size of the state: the lengths of all handles.
-func (s *Snapshot) Bytes() int64 { return 0 }
+func (s *Snapshot) Bytes() int64 {
+	var n int64
+	s.Handles(func(h weir.StateHandle) { n += handleLength(h) })
+	return n
+}
 
 // Handles calls fn with every handle that is not zero.
-func (s *Snapshot) Handles(fn func(weir.StateHandle)) {}
+func (s *Snapshot) Handles(fn func(weir.StateHandle)) {
+	call := func(h weir.StateHandle) {
+		if !h.IsZero() {
+			fn(h)
+		}
+	}
+	for i := range s.Operators {
+		op := &s.Operators[i]
+		call(op.Coordinator)
+		for _, sub := range op.Subtasks {
+			subtaskHandles(sub.State, call)
+		}
+	}
+}
+
+// TaskHandles calls fn with every handle of an acknowledged state that is not zero.
+func TaskHandles(state weir.TaskStateSnapshot, fn func(weir.StateHandle)) {
+	for _, op := range state.Operators {
+		subtaskHandles(op, func(h weir.StateHandle) {
+			if !h.IsZero() {
+				fn(h)
+			}
+		})
+	}
+}
+
+// subtaskHandles calls fn with every handle of one operator's subtask, zero ones too.
+func subtaskHandles(state weir.OperatorSubtaskState, fn func(weir.StateHandle)) {
+	for _, e := range state.Elements {
+		fn(e)
+	}
+	for _, k := range state.Keyed {
+		fn(k.Handle)
+	}
+}
+
+// handleLength is how many bytes a handle refers to.
+func handleLength(h weir.StateHandle) int64 {
+	if h.File == "" {
+		return int64(len(h.Inline))
+	}
+	return h.Length
+}

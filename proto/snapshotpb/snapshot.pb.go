@@ -352,7 +352,7 @@ type Subtask struct {
 	Subtask       int32                  `protobuf:"varint,4,opt,name=subtask,proto3" json:"subtask,omitempty"`
 	Finished      bool                   `protobuf:"varint,5,opt,name=finished,proto3" json:"finished,omitempty"` // its operators had finished
 	Keyed         []*KeyedState          `protobuf:"bytes,6,rep,name=keyed,proto3" json:"keyed,omitempty"`
-	Operated      *Handle                `protobuf:"bytes,7,opt,name=operated,proto3" json:"operated,omitempty"` // the operator's own bytes
+	Elements      []*Handle              `protobuf:"bytes,7,rep,name=elements,proto3" json:"elements,omitempty"` // the operator's own state, a list that can be dealt to other subtasks
 	Schemas       []*Schema              `protobuf:"bytes,8,rep,name=schemas,proto3" json:"schemas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -430,9 +430,9 @@ func (x *Subtask) GetKeyed() []*KeyedState {
 	return nil
 }
 
-func (x *Subtask) GetOperated() *Handle {
+func (x *Subtask) GetElements() []*Handle {
 	if x != nil {
-		return x.Operated
+		return x.Elements
 	}
 	return nil
 }
@@ -977,7 +977,7 @@ const file_snapshot_proto_rawDesc = "" +
 	"\asubtask\x18\x04 \x01(\x05R\asubtask\x12\x1a\n" +
 	"\bfinished\x18\x05 \x01(\bR\bfinished\x122\n" +
 	"\x05keyed\x18\x06 \x03(\v2\x1c.weir.snapshot.v1.KeyedStateR\x05keyed\x124\n" +
-	"\boperated\x18\a \x01(\v2\x18.weir.snapshot.v1.HandleR\boperated\x122\n" +
+	"\belements\x18\a \x03(\v2\x18.weir.snapshot.v1.HandleR\belements\x122\n" +
 	"\aschemas\x18\b \x03(\v2\x18.weir.snapshot.v1.SchemaR\aschemas\"\x83\x01\n" +
 	"\vCoordinator\x12\x1f\n" +
 	"\voperator_id\x18\x01 \x01(\fR\n" +
@@ -1051,7 +1051,7 @@ var file_snapshot_proto_depIdxs = []int32{
 	2,  // 1: weir.snapshot.v1.Header.vertices:type_name -> weir.snapshot.v1.Vertex
 	3,  // 2: weir.snapshot.v1.Vertex.operators:type_name -> weir.snapshot.v1.Operator
 	6,  // 3: weir.snapshot.v1.Subtask.keyed:type_name -> weir.snapshot.v1.KeyedState
-	7,  // 4: weir.snapshot.v1.Subtask.operated:type_name -> weir.snapshot.v1.Handle
+	7,  // 4: weir.snapshot.v1.Subtask.elements:type_name -> weir.snapshot.v1.Handle
 	8,  // 5: weir.snapshot.v1.Subtask.schemas:type_name -> weir.snapshot.v1.Schema
 	7,  // 6: weir.snapshot.v1.Coordinator.state:type_name -> weir.snapshot.v1.Handle
 	7,  // 7: weir.snapshot.v1.KeyedState.handle:type_name -> weir.snapshot.v1.Handle
