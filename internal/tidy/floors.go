@@ -55,6 +55,8 @@ var floors = []place{
 	{"metrics", 1},
 	{"internal/group", 0},
 	{"internal/assert", 0},
+	{"internal/planted", 0},
+	{"internal/stoppoint", 0},
 	{"", 0},
 }
 

@@ -1,0 +1,4 @@
+package planted
+
+// Bug names one planted bug.
+type Bug string
