@@ -135,6 +135,14 @@ func (c *chain) next(m *member, fused map[*node]any) (any, error) {
 	return m.node.join(nexts), nil
 }
 
+// Running names the operator whose code runs, or ran last.
+func (c *chain) Running() string {
+	if c.at >= len(c.sites) {
+		return ""
+	}
+	return c.sites[c.at].operator
+}
+
 // Process implements [operator.Chain].
 func (c *chain) Process(b *operator.Batch) (err error) {
 	if c.err != nil {
@@ -209,8 +217,8 @@ func flush(m *member) error {
 func (c *chain) PrepareSnapshot(weir.CheckpointID) error { return c.each(flush) }
 
 // SnapshotState implements [operator.Chain].
-func (c *chain) SnapshotState(weir.CheckpointID) ([]operator.OperatorState, error) {
-	var states []operator.OperatorState
+func (c *chain) SnapshotState(weir.CheckpointID) ([]operator.State, error) {
+	var states []operator.State
 	err := c.each(func(m *member) error {
 		if m.snapshot == nil {
 			return nil
@@ -219,7 +227,7 @@ func (c *chain) SnapshotState(weir.CheckpointID) ([]operator.OperatorState, erro
 		if err != nil {
 			return fmt.Errorf("snapshot: %w", err)
 		}
-		states = append(states, operator.OperatorState{Operator: m.id, Name: m.node.logical.Name, Elements: elements})
+		states = append(states, operator.State{Operator: m.id, Name: m.node.logical.Name, Elements: elements})
 		return nil
 	})
 	return states, err
@@ -302,10 +310,10 @@ func (c *chain) closeMember(m *member) (err error) {
 }
 
 // Counts implements [operator.Chain].
-func (c *chain) Counts() []operator.OperatorCounts {
-	list := make([]operator.OperatorCounts, len(c.members))
+func (c *chain) Counts() []operator.Counts {
+	list := make([]operator.Counts, len(c.members))
 	for i, m := range c.members {
-		list[i] = operator.OperatorCounts{Operator: c.nodes[i].logical.Name, RecordsIn: m.sent.in.Load(), RecordsOut: m.sent.out.Load()}
+		list[i] = operator.Counts{Operator: c.nodes[i].logical.Name, RecordsIn: m.sent.in.Load(), RecordsOut: m.sent.out.Load()}
 	}
 	return list
 }

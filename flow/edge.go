@@ -1,8 +1,11 @@
 package flow
 
 import (
+	"fmt"
+
 	"github.com/weirflow/weir/codec"
 	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/statebackend"
 )
 
 // writer encodes records into an output without keys. The value is encoded from a
@@ -32,7 +35,7 @@ func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Cod
 		r.at = at
 		*keyPlace = k.key(v)
 		var err error
-		if keyBuf, err = k.keys.Append(keyBuf[:0], keyPlace); err != nil {
+		if keyBuf, err = appendKey(k.keys, keyBuf[:0], keyPlace); err != nil {
 			r.fail(at, err)
 			return
 		}
@@ -42,6 +45,15 @@ func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Cod
 		}
 		out.Emit(codec.Hash(keyBuf), ts, buf)
 	}
+}
+
+// appendKey encodes a key that a user's function made, and bounds its length.
+func appendKey[K comparable](c *codec.Codec[K], b []byte, key *K) ([]byte, error) {
+	b, err := c.Append(b, key)
+	if err == nil && len(b) > statebackend.MaxKeyBytes {
+		err = fmt.Errorf("encoded in %d bytes; a key has at most %d", len(b), statebackend.MaxKeyBytes)
+	}
+	return b, err
 }
 
 // plainHead decodes a batch for an operator without a key. Between two records it

@@ -69,7 +69,12 @@ func (r *Runtime) Subtask() int { return r.env.Subtask }
 func (r *Runtime) Parallelism() int { return r.env.Parallelism }
 
 // Logger is the operator's logger; job, task and operator are among its fields.
-func (r *Runtime) Logger() *zap.Logger { return r.env.Logger(r.operator) }
+func (r *Runtime) Logger() *zap.Logger {
+	if r.env.Logger == nil {
+		return zap.NewNop()
+	}
+	return r.env.Logger(r.operator)
+}
 
 // Counter is a metric of the operator that only grows. Ask for it once, in Open.
 func (r *Runtime) Counter(name string) operator.Counter { return r.userMetrics().Counter(name) }

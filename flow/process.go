@@ -65,9 +65,12 @@ const (
 	withoutKey  = -2
 )
 
-// timersState is the name under which timers stand in the graph; names of states
-// that begin with an underscore are reserved.
-const timersState = "_timers"
+// reservedPrefix begins the names of states that are not the user's; timersState is
+// the one under which timers stand in the graph and in the backend.
+const (
+	reservedPrefix = "weir/"
+	timersState    = reservedPrefix + "processing-timers"
+)
 
 // Context is what a [Processor] sees of the record or timer it is called for.
 type Context[K comparable] struct {
@@ -232,7 +235,7 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(int64, A)) headFunc 
 			r.at = o.keySite
 			c.key = o.in.key(*place)
 			var err error
-			if o.keyBuf, err = o.in.keys.Append(o.keyBuf[:0], &c.key); err != nil {
+			if o.keyBuf, err = appendKey(o.in.keys, o.keyBuf[:0], &c.key); err != nil {
 				r.fail(o.keySite, err)
 				break
 			}
@@ -283,8 +286,8 @@ func (o *keyedOperator[K, A, B]) fire(m *member, hash uint64, key []byte, at int
 
 // declare checks a state's name and adds it to the graph.
 func (s *Setup) declare(state jobgraph.State, b binding) {
-	if strings.HasPrefix(state.Name, "_") {
-		s.node.fault("state %q: names that begin with _ are reserved", state.Name)
+	if strings.HasPrefix(state.Name, reservedPrefix) {
+		s.node.fault("state %q: names that begin with %s are reserved", state.Name, reservedPrefix)
 	}
 	state.Key = s.key
 	s.node.logical.States = append(s.node.logical.States, state)

@@ -145,6 +145,10 @@ func (v *Value[T]) store(ref statebackend.Ref, hint statebackend.Hint) {
 		v.m.fail(fmt.Errorf("state %q: %w", v.name, err))
 		return
 	}
+	if len(v.buf) > statebackend.MaxValueBytes {
+		v.m.fail(fmt.Errorf("state %q: a value of %d bytes; the most is %d", v.name, len(v.buf), statebackend.MaxValueBytes))
+		return
+	}
 	v.table.Put(ref, hint, v.buf)
 }
 
