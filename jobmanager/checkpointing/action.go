@@ -234,7 +234,11 @@ func (a DeleteCheckpoint) String() string {
 }
 func (a CheckpointEnded) String() string { return "ended: " + a.Statistics.String() }
 func (a Alarm) String() string {
-	return fmt.Sprintf("alarm: %d failed checkpoints, last %d: %s: %s", a.Failures, a.Checkpoint, a.Reason, a.Message)
+	last := "without id"
+	if a.Checkpoint != weir.NoCheckpoint {
+		last = fmt.Sprintf("last %d", a.Checkpoint)
+	}
+	return fmt.Sprintf("alarm: %d failed checkpoints, %s: %s: %s", a.Failures, last, a.Reason, a.Message)
 }
 func (LinkSettled) String() string { return "link settled" }
 func (a RequestEnded) String() string {

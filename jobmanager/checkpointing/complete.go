@@ -256,6 +256,7 @@ func (c *CheckpointCoordinator) remove(p *PendingCheckpoint) {
 	i := slices.Index(c.pending, p)
 	assert.That(i >= 0, "checkpoint %d is not pending", p.id)
 	c.pending = slices.Delete(c.pending, i, i+1)
+	c.roomMade = true
 }
 
 // discard deletes the state of an aborted checkpoint.

@@ -52,7 +52,8 @@ type CheckpointCoordinator struct {
 	lastCompletion time.Time
 	backlog        []weir.OperatorID // operators that work off a backlog
 
-	out []Action // of the step under way
+	out      []Action // of the step under way
+	roomMade bool     // in it: the decider is asked at its end
 }
 
 // New returns a coordinator that has done nothing yet.
@@ -68,7 +69,7 @@ func New(c Config) *CheckpointCoordinator {
 
 // Step takes an event and returns what to do, in order.
 func (c *CheckpointCoordinator) Step(now time.Time, ev Event) []Action {
-	c.out = nil
+	c.out, c.roomMade = nil, false
 	if c.overtook != "" {
 		c.note("stopped acting: %s", ev)
 		return c.out
@@ -104,11 +105,16 @@ func (c *CheckpointCoordinator) Step(now time.Time, ev Event) []Action {
 	case OvertakenByOther:
 		c.overtaken(ev)
 	case CleanupEnded:
-		delete(c.cleaning, ev.Cleanup)
+		if _, counts := c.cleaning[ev.Cleanup]; counts {
+			delete(c.cleaning, ev.Cleanup)
+			c.roomMade = true
+		}
 	case HookCompleted:
 		c.note("master hooks are not supported yet: %s", ev)
 	}
-	c.examine(now)
+	if c.roomMade {
+		c.examine(now)
+	}
 	if assert.Enabled {
 		c.check()
 	}

@@ -32,7 +32,8 @@
 //  3. State that is acknowledged belongs to its pending, then to its completed
 //     checkpoint. What ends unowned leaves in one [DiscardState] or one
 //     [DeleteCheckpoint]. A duplicate, or what another job's attempt sends, is left
-//     alone; so is everything once another leader has overtaken us: gc finds it.
+//     alone; so is everything after [Shutdown], or once another leader has overtaken
+//     us: gc finds it.
 //  4. [NotifyComplete] carries the permit that the link's answer brought.
 //  5. At most one trigger and at most one link are under way at a time.
 //  6. Same events, same actions: nothing iterates over a map.

@@ -29,8 +29,8 @@ func (c *CheckpointCoordinator) submit(now time.Time, r CheckpointRequest) {
 	c.decided(now, c.decider.Submit(r, c.situation(now)))
 }
 
-// examine asks the decider again. It ends every step: whatever could make room for
-// a request happens in one.
+// examine asks the decider again, at the end of a step in which a trigger, a
+// checkpoint or a cleanup ended.
 func (c *CheckpointCoordinator) examine(now time.Time) {
 	if !c.shut && c.overtook == "" {
 		c.decided(now, c.decider.Next(c.situation(now)))
@@ -178,7 +178,7 @@ func (c *CheckpointCoordinator) coordinatorSnapshotted(now time.Time, ev Coordin
 
 func (c *CheckpointCoordinator) triggerTasks(now time.Time, p *PendingCheckpoint) {
 	p.stage = atTasks
-	c.triggering = nil
+	c.triggering, c.roomMade = nil, true
 	alignment := weir.Aligned
 	if c.config.Options.Mode == AtLeastOnce {
 		alignment = weir.AtLeastOnce
@@ -201,7 +201,7 @@ func (c *CheckpointCoordinator) triggerTasks(now time.Time, p *PendingCheckpoint
 // triggerFailed ends a trigger that has no id yet.
 func (c *CheckpointCoordinator) triggerFailed(now time.Time, reason weir.FailureReason, message string) {
 	t := c.triggering
-	c.triggering = nil
+	c.triggering, c.roomMade = nil, true
 	s := CheckpointStatistics{Kind: t.request.Kind, Status: Failed, Triggered: now, Reason: reason, Message: message}
 	c.history.add(s)
 	c.emit(CheckpointEnded{Statistics: s})
