@@ -25,6 +25,7 @@ func (s *JobStore) SkipCheckpointIDs(ctx context.Context, id weir.JobID, last we
 
 // takeCheckpointID raises the counter by one, and at least to the given id.
 func (s *JobStore) takeCheckpointID(ctx context.Context, id weir.JobID, atLeast weir.CheckpointID) (weir.CheckpointID, error) {
+	again := newBackoff()
 	kv, err := s.jobKey(ctx, id, counterKey(id))
 	for {
 		if err != nil {
@@ -43,22 +44,9 @@ func (s *JobStore) takeCheckpointID(ctx context.Context, id weir.JobID, atLeast 
 		case errors.As(err, &conflict) && conflict.Actual != nil:
 			kv, err = *conflict.Actual, nil
 		case errors.Is(err, ErrDoubtful) && ctx.Err() == nil:
-			kv, err = s.reread(ctx, kv)
-		}
-	}
-}
-
-// reread reads a key again until there is an answer or ctx ends, with a pause, since
-// a transaction on it has just had none.
-func (s *JobStore) reread(ctx context.Context, kv KV) (KV, error) {
-	again := newBackoff()
-	for {
-		if err := again.wait(ctx); err != nil {
-			return KV{}, fmt.Errorf("%w (%w)", ErrDoubtful, err)
-		}
-		now, err := s.reg.Get(ctx, kv.Key)
-		if err == nil || errors.Is(err, ErrNotFound) {
-			return now, err
+			if err = again.wait(ctx, err); err == nil {
+				kv, err = readUntilKnown(ctx, s.reg, kv.Key)
+			}
 		}
 	}
 }
@@ -134,7 +122,7 @@ func (s *JobStore) AddLink(ctx context.Context, id weir.JobID, newest, next Link
 
 // parent reads the link that the caller believes to be the newest.
 func (s *JobStore) parent(ctx context.Context, id weir.JobID, newest Link) (KV, error) {
-	kv, err := s.reg.Get(ctx, linkKey(id, newest.Number))
+	kv, err := readUntilKnown(ctx, s.reg, linkKey(id, newest.Number))
 	if errors.Is(err, ErrNotFound) {
 		return KV{}, fmt.Errorf("%w: link %d of job %s is gone", ErrOvertaken, newest.Number, id)
 	}

@@ -28,7 +28,7 @@ type memoryCall struct{ _ byte }
 var _ Registry = (*MemoryClient)(nil)
 
 // errKilled ends the calls of a killed client.
-var errKilled = errors.New("process was killed")
+var errKilled = fmt.Errorf("%w: process was killed", ErrClosed)
 
 // Connect returns a client. The name is for hooks.
 func (m *Memory) Connect(name string, hook Hook) *MemoryClient {

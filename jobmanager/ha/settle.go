@@ -35,8 +35,23 @@ func Settle(ctx context.Context, reg Registry, guard weir.LeaderEpoch, ops ...Op
 		if err == nil || !errors.Is(err, ErrDoubtful) {
 			return rev, err
 		}
-		if err := again.wait(ctx); err != nil {
-			return 0, fmt.Errorf("%w (%w)", ErrDoubtful, err)
+		if err := again.wait(ctx, err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// readUntilKnown reads a key until there is an answer, which may be [ErrNotFound], or
+// ctx ends; then the error is an [ErrDoubtful], for the caller is about to write.
+func readUntilKnown(ctx context.Context, reg Registry, key string) (KV, error) {
+	again := newBackoff()
+	for {
+		kv, err := reg.Get(ctx, key)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return kv, err
+		}
+		if err := again.wait(ctx, err); err != nil {
+			return KV{}, err
 		}
 	}
 }
@@ -48,8 +63,13 @@ type backoff struct {
 
 func newBackoff() *backoff { return &backoff{next: settleFirstPause} }
 
-// wait waits for the pause, or returns the cause of ctx's end.
-func (b *backoff) wait(ctx context.Context) error {
+// wait waits for the pause after a call that had no answer, as why says. It returns
+// an [ErrDoubtful] if there is no use in another call: ctx has ended or the registry
+// is closed.
+func (b *backoff) wait(ctx context.Context, why error) error {
+	if errors.Is(why, ErrClosed) {
+		return fmt.Errorf("%w (%w)", ErrDoubtful, why)
+	}
 	t := time.NewTimer(b.next)
 	defer t.Stop()
 	b.next = min(2*b.next, settleMaxPause)
@@ -57,10 +77,9 @@ func (b *backoff) wait(ctx context.Context) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("%w (%w)", ErrDoubtful, context.Cause(ctx))
 	}
 }
-
 func isRefusal(err error) bool {
 	var conflict *ConflictError
 	return errors.Is(err, ErrNotLeader) || errors.As(err, &conflict)

@@ -92,10 +92,14 @@ func settleConflict(t *testing.T, s System) {
 
 func settleEnds(t *testing.T, s System) {
 	c, l := lead(t, s, "jm")
-	s.Kill(c)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
+	s.DropNext(c)
 	_, err := ha.Settle(ctx, c, l.Epoch(), ha.Create("a", nil))
 	wantIs(t, "Settle", err, ha.ErrDoubtful)
 	wantIs(t, "Settle", err, context.DeadlineExceeded)
+	s.Kill(c)
+	_, err = ha.Settle(ctxOf(t), c, l.Epoch(), ha.Create("a", nil))
+	wantIs(t, "Settle by a killed process", err, ha.ErrDoubtful)
+	wantIs(t, "Settle by a killed process", err, ha.ErrClosed)
 }
