@@ -49,11 +49,13 @@ func defaults() Settings {
 func Parse(options map[string]string) (Settings, error) {
 	s := defaults()
 	var faults []error
+	others := make(map[string]string) // decoded by the packages they belong to
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		switch key, ok := find(name); {
-		case !ok:
+		case !ok && !delegates(name, options[name]):
 			faults = append(faults, unknown(name))
-		case key.set == nil: // decoded below
+		case !ok || key.set == nil:
+			others[name] = options[name]
 		default:
 			if err := key.set(&s, options[name]); err != nil {
 				faults = append(faults, fmt.Errorf("%w %s: %w", ErrBad, name, err))
@@ -61,11 +63,11 @@ func Parse(options map[string]string) (Settings, error) {
 		}
 	}
 	var err error
-	if s.Checkpointing, err = checkpointing.ParseOptions(options); err != nil {
+	if s.Checkpointing, err = checkpointing.ParseOptions(others); err != nil {
 		faults = append(faults, fmt.Errorf("%w: %w", ErrBad, err))
 	}
 	checkpointed := s.Checkpointing.Interval > 0
-	if s.Restart, err = failover.ParseOptions(options, checkpointed); err != nil {
+	if s.Restart, err = failover.ParseOptions(others, checkpointed); err != nil {
 		faults = append(faults, fmt.Errorf("%w: %w", ErrBad, err))
 	}
 	s.Task.Checkpointing = checkpointed
@@ -73,6 +75,21 @@ func Parse(options map[string]string) (Settings, error) {
 	s.Task.CheckpointsAfterTasksFinish = s.Checkpointing.AfterTasksFinish
 	s.Task.InlineThreshold = s.Checkpointing.InlineThreshold
 	return s, errors.Join(faults...)
+}
+
+// delegates says whether a key that is not in the table is known to the package it
+// belongs to, which then says that its value is not supported yet.
+func delegates(name, value string) bool {
+	alone := map[string]string{name: value}
+	if strings.HasPrefix(name, "execution.checkpointing.") {
+		_, err := checkpointing.ParseOptions(alone)
+		return !errors.Is(err, checkpointing.ErrUnknownKey)
+	}
+	if strings.HasPrefix(name, "restart-strategy.") {
+		_, err := failover.ParseOptions(alone, true)
+		return !errors.Is(err, failover.ErrUnknownKey)
+	}
+	return false
 }
 
 // Effective returns every option with the value that holds, for people: what was

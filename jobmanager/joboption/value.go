@@ -9,8 +9,8 @@ import (
 )
 
 // ParseDuration reads a length of time: what Go writes ("1m30s", "250ms"), with or
-// without spaces, and also "min" for minutes and "d" for days. A bare number is a
-// fault, except 0: it has no unit.
+// without spaces, and also "min" for minutes and "d" for days. A bare number counts
+// milliseconds.
 func ParseDuration(s string) (time.Duration, error) {
 	text := strings.ToLower(strings.ReplaceAll(s, " ", ""))
 	text = strings.ReplaceAll(text, "min", "m")
@@ -20,6 +20,9 @@ func ParseDuration(s string) (time.Duration, error) {
 			return 0, fmt.Errorf("%q is not a duration such as 5s, 250ms or 10min", s)
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		text += "ms"
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

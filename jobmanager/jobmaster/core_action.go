@@ -1,0 +1,179 @@
+package jobmaster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/checkpointing"
+	"github.com/weirflow/weir/jobmanager/execgraph"
+	"github.com/weirflow/weir/jobmanager/opcoord"
+	"github.com/weirflow/weir/rpc"
+)
+
+// Action is what [Core.Step] wants done.
+//
+//sumtype:decl
+type Action interface {
+	fmt.Stringer
+	action()
+}
+
+// TimerKind says what a timer of the job is for.
+type TimerKind uint8
+
+// Timers.
+const (
+	CheckpointTimer TimerKind = iota // the checkpoint coordinator's
+	RestartTimer                     // the delay before a restart is over
+	SlotTimer                        // slots were waited for long enough
+)
+
+// TimerKey names a timer. Keys are never reused.
+type TimerKey struct {
+	Kind       TimerKind
+	N          uint64                 // of RestartTimer and SlotTimer
+	Checkpoint checkpointing.TimerKey // of CheckpointTimer
+}
+
+func (k TimerKey) String() string {
+	switch k.Kind {
+	case RestartTimer:
+		return fmt.Sprintf("restart/%d", k.N)
+	case SlotTimer:
+		return fmt.Sprintf("slots/%d", k.N)
+	default:
+		return k.Checkpoint.String()
+	}
+}
+
+// Tasks and slots.
+type (
+	// Send sends a message to a TaskManager. If it cannot be sent, the session's end
+	// will be reported anyway; only a trigger and an operator event are answered.
+	Send struct {
+		To      execgraph.Location
+		Message rpc.Message
+	}
+	// Forget acknowledges a final state to whoever reported it.
+	Forget struct{ Attempt weir.AttemptID }
+	// RequestSlots asks for slots, one for each want; zero ids mean anywhere. It
+	// replaces a request that was not granted. Answers: SlotsGranted, before it any
+	// number of SlotsShort.
+	RequestSlots struct {
+		Request uint64
+		Wants   []weir.TaskManagerID
+	}
+	// ReturnSlots gives back slots that came too late.
+	ReturnSlots struct{ Slots []Slot }
+	// ReleaseSlots gives back all slots of the job and ends its request.
+	ReleaseSlots struct{}
+	// ArmTimer asks for TimerFired at a time.
+	ArmTimer struct {
+		Key TimerKey
+		At  time.Time
+	}
+	// CancelTimer takes an ArmTimer back. It may come late.
+	CancelTimer struct{ Key TimerKey }
+)
+
+// Storage and coordinators.
+type (
+	// Store is an action of the checkpoint coordinator for storage: TakeID,
+	// WriteMetadata, AddLink, DiscardState or DeleteCheckpoint, answered as it says.
+	Store struct{ Action checkpointing.Action }
+	// LoadSnapshot reads a snapshot. Answer: SnapshotLoaded or SnapshotUnreadable.
+	LoadSnapshot struct {
+		Run      uint64
+		Metadata string // blob name
+	}
+	// StartCoordinator makes an operator's coordinator, in place of one from before.
+	// Answer: CoordinatorStarted or CoordinatorBroke.
+	StartCoordinator struct {
+		Run         uint64
+		Operator    weir.OperatorID
+		Name        string
+		Parallelism int
+		Restored    bool // State is that of a snapshot; else it assigns splits
+		State       []byte
+	}
+	// StopCoordinator ends an operator's coordinator, if there is one.
+	StopCoordinator struct{ Operator weir.OperatorID }
+	// SnapshotCoordinator asks a coordinator for its state. Answer: Coordination with
+	// opcoord.SnapshotTaken or SnapshotRefused.
+	SnapshotCoordinator struct {
+		Operator   weir.OperatorID
+		Checkpoint weir.CheckpointID
+	}
+	// DeliverEvent hands a subtask's event to the coordinator.
+	DeliverEvent struct {
+		Operator weir.OperatorID
+		Subtask  int32
+		Event    []byte
+	}
+	// AnswerCoordinator answers opcoord.EventGiven. Error is empty if it was taken.
+	AnswerCoordinator struct {
+		Operator weir.OperatorID
+		Token    opcoord.Token
+		Error    string
+	}
+	// NotifyCoordinators tells all coordinators of a completed checkpoint.
+	NotifyCoordinators struct{ Checkpoint weir.CheckpointID }
+)
+
+// What the job has come to.
+type (
+	// SetStatus records the job's status.
+	SetStatus struct {
+		Status   rpc.JobStatus
+		Detail   string
+		Restarts int
+		Failure  *weir.Failure
+	}
+	// JobEnded is the last action but for answers to what is under way.
+	JobEnded struct{ Status rpc.JobStatus }
+	// CheckpointEnded is for logs and metrics.
+	CheckpointEnded struct {
+		Statistics checkpointing.CheckpointStatistics
+	}
+	// Alarm says that checkpoints fail.
+	Alarm struct{ Alarm checkpointing.Alarm }
+	// TaskFailed is for the log: an attempt failed.
+	TaskFailed struct {
+		Attempt weir.AttemptID
+		Failure *weir.Failure
+	}
+	// Restarting is for logs and metrics: the job restarts after a failure.
+	Restarting struct {
+		Failure *weir.Failure
+		After   time.Duration
+	}
+	// StopActing says that another leader acts for the job. Core does nothing any more.
+	StopActing struct{ Message string }
+	// Note says what was ignored, and why.
+	Note struct{ Text string }
+)
+
+func (Send) action()                {}
+func (Forget) action()              {}
+func (RequestSlots) action()        {}
+func (ReturnSlots) action()         {}
+func (ReleaseSlots) action()        {}
+func (ArmTimer) action()            {}
+func (CancelTimer) action()         {}
+func (Store) action()               {}
+func (LoadSnapshot) action()        {}
+func (StartCoordinator) action()    {}
+func (StopCoordinator) action()     {}
+func (SnapshotCoordinator) action() {}
+func (DeliverEvent) action()        {}
+func (AnswerCoordinator) action()   {}
+func (NotifyCoordinators) action()  {}
+func (SetStatus) action()           {}
+func (JobEnded) action()            {}
+func (CheckpointEnded) action()     {}
+func (Alarm) action()               {}
+func (TaskFailed) action()          {}
+func (Restarting) action()          {}
+func (StopActing) action()          {}
+func (Note) action()                {}

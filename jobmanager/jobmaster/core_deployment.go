@@ -1,0 +1,81 @@
+package jobmaster
+
+import (
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/jobmanager/execgraph"
+	"github.com/weirflow/weir/rpc"
+)
+
+// deployment is everything a TaskManager needs to run the attempt. All attempts that
+// it exchanges records with are placed already: regions are closed under edges.
+func (c *Core) deployment(x execgraph.Execution) rpc.TaskDeployment {
+	vertex := &c.spec.Graph.Vertices[x.ID.Vertex]
+	d := rpc.TaskDeployment{
+		Attempt: x.ID, JobName: c.spec.Name, Entrypoint: c.spec.Entrypoint, Params: c.spec.Params, CodeID: c.spec.CodeID,
+		GraphHash: c.spec.Graph.Hash, GraphText: c.spec.GraphText, Graph: *c.spec.Graph,
+		Options: c.spec.Settings.Task, Directory: c.spec.Directory,
+	}
+	for _, e := range vertex.Inputs {
+		d.Inputs = append(d.Inputs, c.inputGate(&c.spec.Graph.Edges[e], x.ID.Subtask))
+	}
+	for _, e := range vertex.Outputs {
+		d.Outputs = append(d.Outputs, c.resultPartition(&c.spec.Graph.Edges[e], x.ID.Subtask))
+	}
+	if c.restored != nil {
+		d.RestoredFrom = c.restored.snapshot.Header.Checkpoint
+		for _, id := range vertex.IDs {
+			if share := c.restored.share(id, vertex); share != nil {
+				d.Restore = append(d.Restore, share[x.ID.Subtask])
+			}
+		}
+	}
+	for _, s := range c.sources {
+		if splits := c.splits[s.id]; s.vertex == int(x.ID.Vertex) && splits != nil {
+			d.Splits = map[string][][]byte{s.name: splits[x.ID.Subtask]}
+		}
+	}
+	return d
+}
+
+// inputGate names the subpartitions that subtask i of the edge's consumer reads.
+func (c *Core) inputGate(e *jobgraph.Edge, i int32) rpc.InputGate {
+	gate := rpc.InputGate{Edge: e.Index, Partitioning: e.Partitioning}
+	first, last := c.peers(e.From, e.Partitioning, i)
+	subpartition := int(i)
+	if e.Partitioning == jobgraph.Forward {
+		subpartition = 0
+	}
+	for p := first; p <= last; p++ {
+		x := c.graph.Current(weir.SubtaskID{Vertex: int32(e.From), Subtask: p})
+		gate.Channels = append(gate.Channels, rpc.InputChannel{Producer: x.ID, Subpartition: subpartition, At: c.location(x)})
+	}
+	return gate
+}
+
+// resultPartition names who reads what subtask i of the edge's producer writes.
+func (c *Core) resultPartition(e *jobgraph.Edge, i int32) rpc.ResultPartition {
+	part := rpc.ResultPartition{
+		Edge: e.Index, Partitioning: e.Partitioning, MaxParallelism: c.spec.Graph.Vertices[e.To].MaxParallelism,
+	}
+	first, last := c.peers(e.To, e.Partitioning, i)
+	for n := first; n <= last; n++ {
+		x := c.graph.Current(weir.SubtaskID{Vertex: int32(e.To), Subtask: n})
+		part.Consumers = append(part.Consumers, rpc.Consumer{Attempt: x.ID, At: c.location(x)})
+	}
+	return part
+}
+
+// peers is the range of subtasks at the other end of an edge.
+func (c *Core) peers(vertex int, p jobgraph.Partitioning, i int32) (first, last int32) {
+	if p == jobgraph.Forward {
+		return i, i
+	}
+	return 0, int32(c.spec.Graph.Vertices[vertex].Parallelism) - 1
+}
+
+func (c *Core) location(x execgraph.Execution) rpc.Location {
+	return rpc.Location{
+		TaskManager: x.At.TaskManager, Incarnation: x.At.Incarnation, DataAddress: c.addresses[taskManagerOf(x.At)],
+	}
+}

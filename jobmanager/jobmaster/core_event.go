@@ -1,0 +1,145 @@
+package jobmaster
+
+import (
+	"fmt"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/checkpointing"
+	"github.com/weirflow/weir/jobmanager/execgraph"
+	"github.com/weirflow/weir/jobmanager/opcoord"
+	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
+)
+
+// Event is something that happened to the job, as told to [Core.Step].
+//
+//sumtype:decl
+type Event interface {
+	fmt.Stringer
+	event()
+}
+
+// Slot is a slot that the job was given.
+type Slot struct {
+	execgraph.Location
+	DataAddress string // of its TaskManager
+}
+
+// What others do.
+type (
+	// Start is the first event.
+	Start struct {
+		// Completed is what the chain holds, oldest first; or, if it holds nothing, the
+		// snapshot that the job is to start from.
+		Completed []checkpointing.CompletedCheckpoint
+		// Resumed says that the job ran before, under another leader, and Restarts how
+		// often it was restarted then.
+		Resumed  bool
+		Restarts int
+	}
+	// CancelRequested ends the job.
+	CancelRequested struct{}
+	// SlotsGranted answers RequestSlots, with slots in the order of its wants.
+	SlotsGranted struct {
+		Request uint64
+		Slots   []Slot
+	}
+	// SlotsShort says that a request waits, and for what.
+	SlotsShort struct {
+		Request uint64
+		Text    string
+	}
+	// TaskManagerLost says that a TaskManager is gone, with our slots there.
+	TaskManagerLost struct {
+		TaskManager weir.TaskManagerID
+		Incarnation weir.Incarnation
+		Reason      string
+	}
+	// TaskState is a TaskManager's report on an attempt.
+	TaskState struct {
+		Attempt weir.AttemptID
+		State   rpc.TaskState
+		Failure *weir.Failure
+	}
+	// TimerFired answers ArmTimer.
+	TimerFired struct{ Key TimerKey }
+)
+
+// Answers to actions, and what is passed on to a machine inside.
+type (
+	// SnapshotLoaded answers LoadSnapshot.
+	SnapshotLoaded struct {
+		Run      uint64
+		Snapshot *snapshotmeta.Snapshot
+		// Coordinators are the states of the operators' coordinators.
+		Coordinators map[weir.OperatorID][]byte
+	}
+	// SnapshotUnreadable answers LoadSnapshot.
+	SnapshotUnreadable struct {
+		Run     uint64
+		Failure weir.Failure
+	}
+	// CoordinatorStarted answers StartCoordinator. Splits are those to deploy each
+	// subtask with; nil after a restore.
+	CoordinatorStarted struct {
+		Run      uint64
+		Operator weir.OperatorID
+		Splits   [][][]byte
+	}
+	// CoordinatorBroke says that an operator's coordinator could not be started, or
+	// failed later.
+	CoordinatorBroke struct {
+		Run      uint64
+		Operator weir.OperatorID
+		Failure  weir.Failure
+	}
+	// Checkpointing passes an event to the checkpoint coordinator.
+	Checkpointing struct{ Event checkpointing.Event }
+	// Coordination passes an event to the event gates of an operator. Run is that of
+	// the coordinator that caused it, or 0 if a subtask did.
+	Coordination struct {
+		Run      uint64
+		Operator weir.OperatorID
+		Event    opcoord.Event
+	}
+)
+
+func (Start) event()              {}
+func (CancelRequested) event()    {}
+func (SlotsGranted) event()       {}
+func (SlotsShort) event()         {}
+func (TaskManagerLost) event()    {}
+func (TaskState) event()          {}
+func (TimerFired) event()         {}
+func (SnapshotLoaded) event()     {}
+func (SnapshotUnreadable) event() {}
+func (CoordinatorStarted) event() {}
+func (CoordinatorBroke) event()   {}
+func (Checkpointing) event()      {}
+func (Coordination) event()       {}
+
+func (e Start) String() string         { return fmt.Sprintf("start with %d completed", len(e.Completed)) }
+func (CancelRequested) String() string { return "cancel" }
+func (e SlotsGranted) String() string {
+	return fmt.Sprintf("request %d: %d slots", e.Request, len(e.Slots))
+}
+func (e SlotsShort) String() string { return fmt.Sprintf("request %d waits: %s", e.Request, e.Text) }
+func (e TaskManagerLost) String() string {
+	return fmt.Sprintf("task manager %.8s.%d lost: %s", e.TaskManager, e.Incarnation, e.Reason)
+}
+func (e TaskState) String() string  { return fmt.Sprintf("%s is %s", e.Attempt, e.State) }
+func (e TimerFired) String() string { return fmt.Sprintf("timer %s", e.Key) }
+func (e SnapshotLoaded) String() string {
+	return fmt.Sprintf("snapshot %d loaded", e.Snapshot.Header.Checkpoint)
+}
+func (e SnapshotUnreadable) String() string {
+	return "snapshot unreadable: " + e.Failure.Error()
+}
+func (e CoordinatorStarted) String() string {
+	return fmt.Sprintf("coordinator %.8s started", e.Operator)
+}
+func (e CoordinatorBroke) String() string {
+	return fmt.Sprintf("coordinator %.8s broke: %s", e.Operator, e.Failure.Error())
+}
+func (e Checkpointing) String() string { return e.Event.String() }
+func (e Coordination) String() string  { return e.Event.String() }

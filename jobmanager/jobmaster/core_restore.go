@@ -1,0 +1,109 @@
+package jobmaster
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/snapshotmeta"
+)
+
+// ErrRestore is wrapped by every reason for which a job cannot start from a snapshot.
+var ErrRestore = errors.New("the job does not fit the snapshot")
+
+// CheckRestore says whether a job can start from a snapshot (behaviour §11): each
+// operator with state in it is in the job, found by its name, and the number of key
+// groups is the same. All faults are joined.
+func CheckRestore(graph *jobgraph.JobGraph, s *snapshotmeta.Snapshot) error {
+	at := vertexOf(graph)
+	var faults []error
+	for i := range s.Operators {
+		o := &s.Operators[i]
+		if !hasState(o) {
+			continue
+		}
+		v, ok := at[o.ID]
+		if !ok {
+			faults = append(faults, fmt.Errorf("%w: it has state of operator %q, and the job has no operator of that name", ErrRestore, o.Name))
+			continue
+		}
+		vertex := &graph.Vertices[v]
+		switch {
+		case !hasKeyed(o):
+		case vertex.Parallelism > o.MaxParallelism:
+			faults = append(faults, fmt.Errorf("%w: operator %q has parallelism %d, its state has only %d key groups", ErrRestore, o.Name, vertex.Parallelism, o.MaxParallelism))
+		case vertex.MaxParallelism != o.MaxParallelism:
+			faults = append(faults, fmt.Errorf("%w: operator %q has maximum parallelism %d, its state has %d key groups", ErrRestore, o.Name, vertex.MaxParallelism, o.MaxParallelism))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// AdoptMaxParallelism gives vertices whose user set no maximum parallelism the one
+// that their state in the snapshot has (behaviour §11).
+func AdoptMaxParallelism(graph *jobgraph.JobGraph, s *snapshotmeta.Snapshot) {
+	at := vertexOf(graph)
+	for i := range s.Operators {
+		o := &s.Operators[i]
+		v, ok := at[o.ID]
+		if ok && hasKeyed(o) && !graph.Vertices[v].MaxConfigured && graph.Vertices[v].Parallelism <= o.MaxParallelism {
+			graph.Vertices[v].MaxParallelism = o.MaxParallelism
+		}
+	}
+}
+
+func vertexOf(graph *jobgraph.JobGraph) map[weir.OperatorID]int {
+	at := make(map[weir.OperatorID]int)
+	for v := range graph.Vertices {
+		for _, id := range graph.Vertices[v].IDs {
+			at[id] = v
+		}
+	}
+	return at
+}
+
+func hasState(o *snapshotmeta.Operator) bool {
+	if !o.Coordinator.IsZero() {
+		return true
+	}
+	for i := range o.Subtasks {
+		if st := &o.Subtasks[i].State; len(st.Keyed) > 0 || len(st.Elements) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func hasKeyed(o *snapshotmeta.Operator) bool {
+	for i := range o.Subtasks {
+		if len(o.Subtasks[i].State.Keyed) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// share returns an operator's state by new subtask, or nil if the snapshot does not
+// know the operator.
+func (r *restoration) share(id weir.OperatorID, vertex *jobgraph.Vertex) []weir.OperatorSubtaskState {
+	if share, ok := r.shares[id]; ok {
+		return share
+	}
+	var share []weir.OperatorSubtaskState
+	if o := r.snapshot.Operator(id); o != nil {
+		old := make([]weir.OperatorSubtaskState, o.Parallelism)
+		for i := range old {
+			old[i] = weir.OperatorSubtaskState{Operator: o.ID, Name: o.Name}
+		}
+		for i := range o.Subtasks {
+			if t := &o.Subtasks[i]; int(t.Index) < len(old) {
+				old[t.Index] = t.State
+				old[t.Index].Operator, old[t.Index].Name = o.ID, o.Name
+			}
+		}
+		share = weir.Redistribute(old, vertex.MaxParallelism, vertex.Parallelism)
+	}
+	r.shares[id] = share
+	return share
+}

@@ -1,0 +1,41 @@
+package jobmaster
+
+import (
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/checkpointing"
+	"github.com/weirflow/weir/jobmanager/execgraph"
+	"github.com/weirflow/weir/rpc"
+)
+
+// View is a copy of what is known of a job, for outsiders.
+type View struct {
+	Status       rpc.JobStatus
+	Detail       string
+	Restarts     int
+	Failure      *weir.Failure
+	Running      int
+	RestoredFrom string
+	Tasks        []execgraph.Execution // by vertex and subtask
+	Checkpoints  checkpointing.Statistics
+	Latest       weir.CheckpointID
+}
+
+// View copies what is known of the job.
+func (c *Core) View(now time.Time) View {
+	v := View{
+		Status: c.status, Detail: c.detail, Restarts: c.restarts, Failure: c.failure,
+		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom,
+		Checkpoints: c.coordinator.Statistics(now),
+	}
+	if latest, ok := c.coordinator.Latest(); ok {
+		v.Latest = latest.ID
+	}
+	for id := range c.graph.Subtasks() {
+		x := c.graph.Current(id)
+		x.ID.Job, x.ID.Vertex, x.ID.Subtask, x.ID.Epoch = c.spec.Job, id.Vertex, id.Subtask, c.spec.Epoch
+		v.Tasks = append(v.Tasks, x)
+	}
+	return v
+}

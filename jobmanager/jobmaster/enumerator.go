@@ -1,0 +1,243 @@
+package jobmaster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/jobmanager/inbox"
+	"github.com/weirflow/weir/jobmanager/opcoord"
+	"github.com/weirflow/weir/operator"
+)
+
+// enumeratorStart bounds how long an enumerator may take to start and to assign its
+// splits; enumeratorStop how long one that was told to end is waited for.
+const (
+	enumeratorStart = time.Minute
+	enumeratorStop  = 5 * time.Second
+)
+
+// errStartTimeout is the cause of ending an enumerator that does not start.
+var errStartTimeout = errors.New("the enumerator did not start in time")
+
+// enumerator is the goroutine coordinator/<op>, on which alone a source's user code in
+// the JobManager runs. It posts to the job's loop; the loop posts requests to it. One
+// that hangs is abandoned.
+type enumerator struct {
+	start     StartCoordinator
+	spec      *Spec
+	catalog   operator.Catalog
+	buildTime time.Duration
+	post      func(Event)
+	group     *group.Group
+	requests  *inbox.Inbox[enumeratorRequest]
+
+	mu struct {
+		sync.Mutex
+		tokens  opcoord.Token
+		waiting map[opcoord.Token]chan error // calls of SendEvent
+	}
+}
+
+// enumeratorRequest is what the loop wants of an enumerator; one field is set.
+type enumeratorRequest struct {
+	snapshot weir.CheckpointID
+	complete weir.CheckpointID
+	event    *DeliverEvent
+}
+
+// startEnumerator starts the goroutine.
+func startEnumerator(ctx context.Context, spec *Spec, a StartCoordinator, catalog operator.Catalog, buildTime time.Duration, post func(Event)) *enumerator {
+	e := &enumerator{
+		start: a, spec: spec, catalog: catalog, buildTime: buildTime, post: post,
+		group:    group.New(ctx, "coordinator/"+a.Name),
+		requests: inbox.New[enumeratorRequest](),
+	}
+	e.mu.waiting = make(map[opcoord.Token]chan error)
+	_ = e.group.GoThen("coordinator/"+a.Name, e.run, e.ended)
+	return e
+}
+
+// stop tells the enumerator to end; await waits until it has, for a while.
+func (e *enumerator) stop(cause error) { e.group.Cancel(cause) }
+
+func (e *enumerator) await() error {
+	ctx, cancel := context.WithTimeout(context.Background(), enumeratorStop)
+	defer cancel()
+	return e.group.Stop(ctx)
+}
+
+// ended reports how the goroutine ended, unless it was told to.
+func (e *enumerator) ended(err error) {
+	if err == nil || e.group.Context().Err() != nil {
+		return
+	}
+	failure := weir.Failure{Message: err.Error(), Fault: weir.FaultUser, Operator: e.start.Name, Subtask: -1}
+	var panicked *group.PanicError
+	if errors.As(err, &panicked) {
+		failure.Message, failure.Stack = "the enumerator panicked: "+panicked.Error(), panicked.Stack
+	}
+	var mismatch *mismatchError
+	if errors.As(err, &mismatch) || errors.Is(err, operator.ErrUnknownEntrypoint) || errors.Is(err, operator.ErrBadParams) {
+		failure.NoRetry = true
+	}
+	e.broke(failure)
+}
+
+func (e *enumerator) broke(f weir.Failure) {
+	e.post(CoordinatorBroke{Run: e.start.Run, Operator: e.start.Operator, Failure: f})
+}
+
+// run starts the user's enumerator and serves requests until told to end.
+func (e *enumerator) run(ctx context.Context) error {
+	watchdog := e.group.AfterFunc("coordinator/watchdog", enumeratorStart, func(context.Context) {
+		e.broke(weir.Failure{Message: errStartTimeout.Error(), Fault: weir.FaultUser, Operator: e.start.Name, Subtask: -1})
+	})
+	user, err := e.build(ctx)
+	if err != nil {
+		return err
+	}
+	defer user.Close()
+	splits, err := e.open(ctx, user)
+	if err != nil {
+		return err
+	}
+	watchdog.Stop()
+	e.post(CoordinatorStarted{Run: e.start.Run, Operator: e.start.Operator, Splits: splits})
+	for {
+		for _, r := range e.requests.Take() {
+			if err := e.serve(ctx, user, r); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-e.requests.Wake():
+		}
+	}
+}
+
+// mismatchError says that this binary builds another graph than the job has.
+type mismatchError struct{ err error }
+
+func (m *mismatchError) Error() string {
+	return "the program of this JobManager has another graph than the job: " + m.err.Error()
+}
+
+func (m *mismatchError) Unwrap() error { return m.err }
+
+// build makes the program anew, so that nothing it captured survives a restart.
+func (e *enumerator) build(ctx context.Context) (operator.Enumerator, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.buildTime)
+	defer cancel()
+	program, err := e.catalog.Build(ctx, e.spec.Entrypoint, e.spec.Params)
+	if err != nil {
+		return nil, fmt.Errorf("build the job: %w", err)
+	}
+	if logical := program.Logical(); logical.Digest() != e.spec.Graph.Hash {
+		return nil, &mismatchError{jobgraph.CheckText(e.spec.GraphText, logical.Text())}
+	}
+	user, err := program.NewEnumerator(e.start.Name)
+	if err != nil {
+		return nil, fmt.Errorf("make the enumerator: %w", err)
+	}
+	return user, nil
+}
+
+func (e *enumerator) open(ctx context.Context, user operator.Enumerator) ([][][]byte, error) {
+	if e.start.Restored {
+		if err := user.Restore(e.start.State); err != nil {
+			return nil, fmt.Errorf("restore the enumerator: %w", err)
+		}
+	}
+	if err := user.Start(ctx, enumeratorContext{e}); err != nil {
+		return nil, fmt.Errorf("start the enumerator: %w", err)
+	}
+	if e.start.Restored {
+		return nil, nil
+	}
+	splits, err := user.Assign(ctx, e.start.Parallelism)
+	if err != nil {
+		return nil, fmt.Errorf("assign splits: %w", err)
+	}
+	if splits == nil {
+		splits = make([][][]byte, e.start.Parallelism)
+	}
+	return splits, nil
+}
+
+func (e *enumerator) serve(ctx context.Context, user operator.Enumerator, r enumeratorRequest) error {
+	switch {
+	case r.event != nil:
+		if err := user.HandleEvent(ctx, int(r.event.Subtask), r.event.Event); err != nil {
+			return fmt.Errorf("handle an event of subtask %d: %w", r.event.Subtask, err)
+		}
+	case r.snapshot != weir.NoCheckpoint:
+		state, err := user.Snapshot(ctx, int64(r.snapshot))
+		if err != nil {
+			e.coordinate(opcoord.SnapshotRefused{Checkpoint: r.snapshot, Message: err.Error()})
+			return nil
+		}
+		e.coordinate(opcoord.SnapshotTaken{Checkpoint: r.snapshot, State: state})
+	default:
+		user.NotifyComplete(int64(r.complete))
+	}
+	return nil
+}
+
+func (e *enumerator) coordinate(ev opcoord.Event) {
+	e.post(Coordination{Run: e.start.Run, Operator: e.start.Operator, Event: ev})
+}
+
+// enumeratorContext is what the user's enumerator may use.
+type enumeratorContext struct{ e *enumerator }
+
+var _ operator.EnumeratorContext = enumeratorContext{}
+
+func (c enumeratorContext) Parallelism() int { return c.e.start.Parallelism }
+
+// SendEvent posts the event and waits for the gate's word.
+func (c enumeratorContext) SendEvent(subtask int, event []byte) error {
+	if subtask < 0 || subtask >= c.e.start.Parallelism {
+		return fmt.Errorf("there is no subtask %d", subtask)
+	}
+	reply := make(chan error, 1)
+	token := c.e.expect(reply)
+	c.e.coordinate(opcoord.EventGiven{Token: token, Subtask: int32(subtask), Event: event})
+	select {
+	case err := <-reply:
+		return err
+	case <-c.e.group.Context().Done():
+		return context.Cause(c.e.group.Context())
+	}
+}
+
+func (e *enumerator) expect(reply chan error) opcoord.Token {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.tokens++
+	e.mu.waiting[e.mu.tokens] = reply
+	return e.mu.tokens
+}
+
+// answer is the loop's answer to a SendEvent.
+func (e *enumerator) answer(a AnswerCoordinator) {
+	e.mu.Lock()
+	reply := e.mu.waiting[a.Token]
+	delete(e.mu.waiting, a.Token)
+	e.mu.Unlock()
+	if reply == nil {
+		return
+	}
+	if a.Error != "" {
+		reply <- errors.New(a.Error)
+		return
+	}
+	reply <- nil
+}
