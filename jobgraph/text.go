@@ -53,7 +53,7 @@ func Diff(want, got string) string {
 			return fmt.Sprintf("line %d: want %s, got %s", i+1, lw, lg)
 		}
 	}
-	return ""
+	return "one of them lacks the end of its last line"
 }
 
 // line is a line of a text for people, or what stands for its absence.
