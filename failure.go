@@ -79,7 +79,7 @@ type Failure struct {
 	Fault    Fault
 	NoRetry  bool   // restarting cannot help, for example a graph mismatch
 	Operator string // the operator's name, if one is to blame
-	Subtask  int32
+	Subtask  int32  // of the operator; negative: none, for example its enumerator
 	Stack    string // of a panic in user code
 	// Cause names the attempt that this failure is only a consequence of, if
 	// known: a lost partition is the fault of its producer.
@@ -89,6 +89,9 @@ type Failure struct {
 func (f *Failure) Error() string {
 	if f.Operator == "" {
 		return f.Message
+	}
+	if f.Subtask < 0 {
+		return fmt.Sprintf("operator %q: %s", f.Operator, f.Message)
 	}
 	return fmt.Sprintf("operator %q, subtask %d: %s", f.Operator, f.Subtask, f.Message)
 }

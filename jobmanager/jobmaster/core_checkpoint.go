@@ -185,7 +185,7 @@ func (c *Core) sendEvent(a opcoord.Send) {
 // coordinatorBroke fails the region whose coordinator failed.
 func (c *Core) coordinatorBroke(e CoordinatorBroke) {
 	for i, s := range c.sources {
-		if s.id == e.Operator && e.Run == c.coordinators[i] {
+		if s.id == e.Operator && e.Run != 0 && e.Run == c.coordinators[i] {
 			c.fail(&e.Failure, c.regions[s.vertex])
 			return
 		}

@@ -118,7 +118,7 @@ func (c *Core) taskManagerLost(e TaskManagerLost) {
 	}
 	at := execgraph.Location{TaskManager: e.TaskManager, Incarnation: e.Incarnation}
 	if cause, ok := c.cause(); ok && taskManagerOf(cause.At) == at {
-		c.failure = failure
+		c.blame(failure)
 	}
 	lost := c.scheduler.Lose(e.TaskManager, e.Incarnation)
 	delete(c.addresses, at)
@@ -130,7 +130,7 @@ func (c *Core) taskManagerLost(e TaskManagerLost) {
 
 func (c *Core) taskState(e TaskState) {
 	if cause, ok := c.cause(); ok && cause.ID == e.Attempt && e.State == rpc.TaskFailed && e.Failure != nil {
-		c.failure = e.Failure
+		c.blame(e.Failure)
 		if e.Failure.NoRetry {
 			c.fail(e.Failure, nil)
 		}
@@ -145,6 +145,12 @@ func (c *Core) cause() (execgraph.Execution, bool) {
 		return execgraph.Execution{}, false
 	}
 	return c.graph.Find(c.failure.Cause)
+}
+
+// blame replaces the failure that the job stops for by its cause.
+func (c *Core) blame(failure *weir.Failure) {
+	c.failure = failure
+	c.setStatus(c.status, failure.Error())
 }
 
 // graphStep tells the execution graph and passes on what it says.
