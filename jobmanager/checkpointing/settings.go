@@ -129,7 +129,7 @@ func (o *Options) set(short, key, value string) (err error) {
 		switch {
 		case !known:
 			return ErrUnknownKey
-		case only == "" || !strings.EqualFold(strings.TrimSuffix(value, "ms"), only):
+		case only == "" || !strings.EqualFold(strings.TrimSpace(strings.TrimSuffix(value, "ms")), only):
 			return fmt.Errorf("%w: %q", ErrUnsupported, value)
 		}
 	}
