@@ -38,19 +38,23 @@ func (g *group) check(t *PageTable) {
 func (g *group) checkIndices() {
 	var last *index
 	n, slots := 0, 0
-	for _, ix := range g.shards {
-		if ix == last || ix == noIndex {
+	indices := g.shards
+	if !g.first.split {
+		indices = []*index{&g.first}
+	}
+	for _, ix := range indices {
+		if ix == last || ix.limit == 0 {
 			continue
 		}
 		last = ix
-		used := 0
+		used := uint32(0)
 		for _, s := range ix.slots {
 			if s != 0 {
 				used++
 			}
 		}
 		assert.That(used == ix.n, "heap: index counts %d slots, has %d", ix.n, used)
-		n += used
+		n += int(used)
 		slots += len(ix.slots)
 	}
 	assert.That(n == g.entries, "heap: indices name %d of %d entries", n, g.entries)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/weirflow/weir/internal/assert"
-	"github.com/weirflow/weir/statebackend"
 )
 
 const noPage = ^uint32(0)
@@ -16,27 +15,35 @@ const sparse = pageRoom / 2
 // group is the part of a table that belongs to one key group: pages of entries
 // and the indices that find them. Only methods of the table's own goroutine touch
 // it; what an outstanding snapshot has captured of it is never written.
+//
+// What a lookup needs comes first and fills one cache line.
 type group struct {
-	dir    []pageRef // by page number
-	shards []*index  // by the high bits of the tag; 1 << depth of the deepest
-	shift  uint8     // 32 - log2(len(shards))
+	first index     // of all entries, until it is split
+	dir   []pageRef // by page number
 
+	shards   []*index // after a split: by the high bits of the tag; 1 << depth of the deepest
+	unused   []uint32 // page numbers without a page
+	shift    uint32   // 32 - log2(len(shards))
 	tail     uint32   // the page that takes new entries, or noPage
 	dirBirth uint32   // epoch in which dir became the table's own
-	unused   []uint32 // page numbers without a page
+	_        uint32
 	entries  int
 	dead     int // bytes of tombstones
 	pages    int
 	slots    int // in all indices
+	_        [4]uint64
 }
 
 func (g *group) reset() {
-	*g = group{shards: noShards, shift: 32, tail: noPage}
+	*g = group{first: index{slots: noSlots}, shift: 32, tail: noPage}
 }
 
-var noShards = []*index{noIndex}
-
-func (g *group) index(tag uint32) *index { return g.shards[tag>>g.shift] }
+func (g *group) index(tag uint32) *index {
+	if g.first.split {
+		return g.shards[tag>>g.shift]
+	}
+	return &g.first
+}
 
 // makeRoom grows or splits the tag's index until it takes one more entry. The
 // caller counts a new version.
@@ -46,64 +53,44 @@ func (g *group) makeRoom(tag uint32) *index {
 		switch {
 		case ix.n < ix.limit:
 			return ix
-		case ix == noIndex:
-			g.shards = []*index{newIndex(firstSlots, 0)}
+		case ix.limit == 0:
+			*ix = newIndex(firstSlots, 0)
 			g.slots = firstSlots
 		case len(ix.slots) < maxSlots || ix.depth == maxDepth:
-			g.place(tag, ix, ix.doubled(), nil)
+			g.slots += len(ix.slots)
+			*ix = ix.doubled()
 		default:
-			low, high := ix.split()
-			g.place(tag, ix, low, high)
+			g.split(tag, ix)
 		}
 	}
 }
 
-// place puts one index, or the halves of it, in the place of old.
-func (g *group) place(tag uint32, old, low, high *index) {
-	g.slots += len(low.slots) - len(old.slots)
-	if high != nil {
-		g.slots += len(high.slots)
-		if old.depth == 32-g.shift {
-			wide := make([]*index, 2*len(g.shards))
-			for i := range wide {
-				wide[i] = g.shards[i/2]
-			}
-			g.shards = wide
-			g.shift--
+// split puts the halves of the tag's index in its place.
+func (g *group) split(tag uint32, old *index) {
+	low, high := old.halves()
+	g.slots += len(low.slots) + len(high.slots) - len(old.slots)
+	if !g.first.split {
+		g.first = index{slots: noSlots, split: true}
+		g.shards = []*index{low, high}
+		g.shift = 31
+		return
+	}
+	if uint32(old.depth) == 32-g.shift {
+		wide := make([]*index, 2*len(g.shards))
+		for i := range wide {
+			wide[i] = g.shards[i/2]
 		}
+		g.shards = wide
+		g.shift--
 	}
 	n := len(g.shards) >> old.depth
-	first := int(tag>>g.shift) &^ (n - 1)
+	from := int(tag>>g.shift) &^ (n - 1)
 	for i := range n {
-		g.shards[first+i] = low
-		if high != nil && i >= n/2 {
-			g.shards[first+i] = high
+		g.shards[from+i] = low
+		if i >= n/2 {
+			g.shards[from+i] = high
 		}
 	}
-}
-
-// find looks for an entry from slot i of its index on. It returns the entry's slot
-// and page reference, or 0 and the empty slot that ends the probes.
-func (g *group) find(ix *index, i, tag uint32, keyOff int, want header, ref *statebackend.Ref) (slot, at uint32) {
-	for ; ; i = (i + 1) & ix.mask {
-		s := ix.slots[i]
-		if s == 0 {
-			return i, 0
-		}
-		if uint32(s>>32) == tag && g.holds(uint32(s), keyOff, want, ref) {
-			return i, uint32(s)
-		}
-	}
-}
-
-func (g *group) holds(at uint32, keyOff int, want header, ref *statebackend.Ref) bool {
-	p, off := g.dir[at>>pageUnitBits].p, int(at&pageUnitMask)*unit
-	if headerAt(p, off) != want {
-		return false
-	}
-	k := len(ref.Key)
-	e := p.span(off+keyOff, k+len(ref.Namespace))
-	return string(e[:k]) == string(ref.Key) && string(e[k:]) == string(ref.Namespace)
 }
 
 // writable returns a page for writing, copying it if an outstanding snapshot holds it.

@@ -17,21 +17,22 @@ const (
 type index struct {
 	slots []uint64
 	mask  uint32
-	depth uint8 // number of high bits in which all tags here agree
-	n     int   // slots in use
-	limit int   // of n, before it must grow
+	n     uint32 // slots in use
+	limit uint32 // of n, before it must grow
+	depth uint8  // number of high bits in which all tags here agree
+	split bool   // of a group's first index: entries are in its shards instead
 }
 
-// noIndex stands for the index of an empty key group. It is never written: its
-// limit is 0.
-var noIndex = &index{slots: make([]uint64, 1)}
+// noSlots are those of an empty key group's index, whose limit is 0: they are never
+// written.
+var noSlots = make([]uint64, 1)
 
-func newIndex(slots int, depth uint8) *index {
+func newIndex(slots int, depth uint8) index {
 	limit := slots / 4 * 3
 	if slots == maxSlots {
 		limit = maxEntries
 	}
-	return &index{slots: make([]uint64, slots), mask: uint32(slots - 1), depth: depth, limit: limit}
+	return index{slots: make([]uint64, slots), mask: uint32(slots - 1), depth: depth, limit: uint32(limit)}
 }
 
 // free returns the first empty slot for the tag.
@@ -81,7 +82,7 @@ func (ix *index) replace(tag, from, to uint32) {
 }
 
 // doubled returns the index with twice the slots.
-func (ix *index) doubled() *index {
+func (ix *index) doubled() index {
 	to := newIndex(2*len(ix.slots), ix.depth)
 	for _, s := range ix.slots {
 		if s != 0 {
@@ -91,17 +92,17 @@ func (ix *index) doubled() *index {
 	return to
 }
 
-// split returns the halves of the index by the next bit of the tags.
-func (ix *index) split() (low, high *index) {
+// halves returns the entries of the index in two, by the next bit of the tags.
+func (ix *index) halves() (low, high *index) {
 	bit := uint64(1) << (63 - ix.depth)
-	highs := 0
+	highs := uint32(0)
 	for _, s := range ix.slots {
 		if s != 0 && s&bit != 0 {
 			highs++
 		}
 	}
-	low = newIndex(slotsFor(ix.n-highs), ix.depth+1)
-	high = newIndex(slotsFor(highs), ix.depth+1)
+	l, h := newIndex(slotsFor(int(ix.n-highs)), ix.depth+1), newIndex(slotsFor(int(highs)), ix.depth+1)
+	low, high = &l, &h
 	for _, s := range ix.slots {
 		switch {
 		case s == 0:

@@ -46,15 +46,69 @@ func newPageTable(b *Backend, name string, fixedSize int, schema weir.StateSchem
 	return t
 }
 
+// place is where an entry is, or where its index has room for it.
+type place struct {
+	g    *group
+	ix   *index
+	slot uint32
+	tag  uint32
+	at   uint32 // the page reference, or 0: the entry is not there
+}
+
+// find looks for an entry. A prefetched slot is the first of its chain with the
+// tag, or the empty one that ends the chain; inserting does not move slots, so
+// probing may begin there until the version moves. It is of the key alone.
+func (t *PageTable) find(ref *statebackend.Ref, hint statebackend.Hint) place {
+	if len(ref.Key) > statebackend.MaxKeyBytes || len(ref.Namespace) > statebackend.MaxNamespaceBytes {
+		t.oversize(ref)
+	}
+	g := t.group(ref.Hash)
+	tag := slotTag(uint32(ref.Hash), ref.Namespace)
+	ix := g.index(tag)
+	i := tag & ix.mask
+	if hint.Version == t.version && len(ref.Namespace) == 0 {
+		if assert.Enabled {
+			t.checkHint(ix, tag, hint)
+		}
+		i = hint.Slot
+	}
+	want := makeHeader(uint32(ref.Hash), ref.Key, ref.Namespace)
+	for ; ; i = (i + 1) & ix.mask {
+		s := ix.slots[i]
+		if s == 0 {
+			return place{g, ix, i, tag, 0}
+		}
+		if uint32(s>>32) != tag {
+			continue
+		}
+		p, off := g.dir[uint32(s)>>pageUnitBits].p, int(s&pageUnitMask)*unit
+		if headerAt(p, off) != want {
+			continue
+		}
+		key := off + t.lay.keyOff
+		if string(p.span(key, len(ref.Key))) != string(ref.Key) {
+			continue
+		}
+		if len(ref.Namespace) == 0 || string(p.span(key+len(ref.Key), len(ref.Namespace))) == string(ref.Namespace) {
+			return place{g, ix, i, tag, uint32(s)}
+		}
+	}
+}
+
+func (t *PageTable) checkHint(ix *index, tag uint32, hint statebackend.Hint) {
+	for i := tag & ix.mask; i != hint.Slot; i = (i + 1) & ix.mask {
+		s := ix.slots[i]
+		assert.That(s != 0 && uint32(s>>32) != tag, "heap: state %s: hint of another key", t.name)
+	}
+}
+
 // Get returns the value.
 func (t *PageTable) Get(ref statebackend.Ref, hint statebackend.Hint) (value []byte, ok bool) {
-	g, tag := t.group(ref.Hash), t.tag(&ref)
-	ix := g.index(tag)
-	_, at := g.find(ix, t.start(ix, tag, &ref, hint), tag, t.lay.keyOff, wanted(&ref), &ref)
-	if at == 0 {
+	e := t.find(&ref, hint)
+	if e.at == 0 {
 		return nil, false
 	}
-	p, off := g.dir[at>>pageUnitBits].p, int(at&pageUnitMask)*unit
+	p, off := e.g.dir[e.at>>pageUnitBits].p, int(e.at&pageUnitMask)*unit
 	if t.lay.fixed > 0 {
 		return p.span(off+entryHeader, t.lay.fixed), true
 	}
@@ -67,14 +121,12 @@ func (t *PageTable) Slot(ref statebackend.Ref, hint statebackend.Hint) (value []
 	if t.lay.fixed == 0 {
 		t.misuse("Slot")
 	}
-	g, tag := t.group(ref.Hash), t.tag(&ref)
-	ix := g.index(tag)
-	slot, at := g.find(ix, t.start(ix, tag, &ref, hint), tag, t.lay.keyOff, wanted(&ref), &ref)
-	if at != 0 {
-		p := t.writable(g, at>>pageUnitBits)
-		return p.span(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
+	e := t.find(&ref, hint)
+	if e.at != 0 {
+		p := t.writable(e.g, e.at>>pageUnitBits)
+		return p.span(int(e.at&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
 	}
-	value = t.insert(g, ix, slot, tag, &ref, 0)[entryHeader : entryHeader+t.lay.fixed : entryHeader+t.lay.fixed]
+	value = t.insert(e, &ref, 0)[entryHeader : entryHeader+t.lay.fixed : entryHeader+t.lay.fixed]
 	clear(value)
 	return value, true
 }
@@ -88,18 +140,16 @@ func (t *PageTable) Put(ref statebackend.Ref, hint statebackend.Hint, value []by
 		return
 	}
 	assert.That(len(value) <= statebackend.MaxValueBytes, "heap: a value of state %s has %d bytes", t.name, len(value))
-	g, tag := t.group(ref.Hash), t.tag(&ref)
-	ix := g.index(tag)
-	slot, at := g.find(ix, t.start(ix, tag, &ref, hint), tag, t.lay.keyOff, wanted(&ref), &ref)
+	e := t.find(&ref, hint)
 	switch {
-	case at == 0:
-		t.setValue(t.insert(g, ix, slot, tag, &ref, len(value)), &ref, value)
-	case !t.putInPlace(g, at, &ref, value):
-		t.kill(g, at)
+	case e.at == 0:
+		t.setValue(t.insert(e, &ref, len(value)), &ref, value)
+	case !t.putInPlace(e.g, e.at, &ref, value):
+		t.kill(e.g, e.at)
 		// A value that has grown once will again: leave it a quarter.
-		e, to := t.newEntry(g, &ref, len(value)+len(value)/4)
-		ix.slots[slot] = uint64(tag)<<32 | uint64(to)
-		t.setValue(e, &ref, value)
+		entry, at := t.newEntry(e.g, &ref, len(value)+len(value)/4)
+		e.ix.slots[e.slot] = uint64(e.tag)<<32 | uint64(at)
+		t.setValue(entry, &ref, value)
 	}
 }
 
@@ -128,17 +178,15 @@ func (t *PageTable) setValue(entry []byte, ref *statebackend.Ref, value []byte) 
 
 // Delete removes the entry.
 func (t *PageTable) Delete(ref statebackend.Ref) bool {
-	g, tag := t.group(ref.Hash), t.tag(&ref)
-	ix := g.index(tag)
-	slot, at := g.find(ix, tag&ix.mask, tag, t.lay.keyOff, wanted(&ref), &ref)
-	if at == 0 {
+	e := t.find(&ref, statebackend.Hint{})
+	if e.at == 0 {
 		return false
 	}
-	ix.remove(slot)
+	e.ix.remove(e.slot)
 	t.moved()
-	g.entries--
+	e.g.entries--
 	t.entries--
-	t.kill(g, at)
+	t.kill(e.g, e.at)
 	return true
 }
 
@@ -172,38 +220,6 @@ func (t *PageTable) group(hash uint64) *group {
 	return &t.groups[i]
 }
 
-// tag is the entry's tag in the index.
-func (t *PageTable) tag(ref *statebackend.Ref) uint32 {
-	if len(ref.Key) > statebackend.MaxKeyBytes || len(ref.Namespace) > statebackend.MaxNamespaceBytes {
-		t.oversize(ref)
-	}
-	return slotTag(uint32(ref.Hash), ref.Namespace)
-}
-
-func wanted(ref *statebackend.Ref) header {
-	return makeHeader(uint32(ref.Hash), ref.Key, ref.Namespace)
-}
-
-// start is the slot where probing begins. A prefetched slot is the first of its
-// chain with the tag, or the empty one that ends the chain; inserting does not
-// move slots, so it holds until the version moves. It is of the key alone.
-func (t *PageTable) start(ix *index, tag uint32, ref *statebackend.Ref, hint statebackend.Hint) uint32 {
-	if hint.Version != t.version || len(ref.Namespace) != 0 {
-		return tag & ix.mask
-	}
-	if assert.Enabled {
-		t.checkHint(ix, tag, hint)
-	}
-	return hint.Slot
-}
-
-func (t *PageTable) checkHint(ix *index, tag uint32, hint statebackend.Hint) {
-	for i := tag & ix.mask; i != hint.Slot; i = (i + 1) & ix.mask {
-		s := ix.slots[i]
-		assert.That(s != 0 && uint32(s>>32) != tag, "heap: state %s: hint of another key", t.name)
-	}
-}
-
 func (t *PageTable) moved() {
 	t.version++
 	if t.version == 0 {
@@ -211,19 +227,28 @@ func (t *PageTable) moved() {
 	}
 }
 
-// insert adds an entry whose probes ended at the empty slot.
-func (t *PageTable) insert(g *group, ix *index, slot, tag uint32, ref *statebackend.Ref, room int) (entry []byte) {
-	if ix.n >= ix.limit {
-		ix = g.makeRoom(tag)
-		slot = ix.free(tag)
+// insert adds an entry that find did not find.
+func (t *PageTable) insert(e place, ref *statebackend.Ref, room int) (entry []byte) {
+	t.makeRoom(&e)
+	entry, at := t.newEntry(e.g, ref, room)
+	t.added(e, at)
+	return entry
+}
+
+// makeRoom sees to it that the index takes one more entry at the place.
+func (t *PageTable) makeRoom(e *place) {
+	if e.ix.n >= e.ix.limit {
+		e.ix = e.g.makeRoom(e.tag)
+		e.slot = e.ix.free(e.tag)
 		t.moved()
 	}
-	entry, at := t.newEntry(g, ref, room)
-	ix.slots[slot] = uint64(tag)<<32 | uint64(at)
-	ix.n++
-	g.entries++
+}
+
+func (t *PageTable) added(e place, at uint32) {
+	e.ix.slots[e.slot] = uint64(e.tag)<<32 | uint64(at)
+	e.ix.n++
+	e.g.entries++
 	t.entries++
-	return entry
 }
 
 // newEntry writes an entry but for its value. No index names it yet.
@@ -231,7 +256,7 @@ func (t *PageTable) newEntry(g *group, ref *statebackend.Ref, room int) (entry [
 	size := t.lay.size(len(ref.Key), len(ref.Namespace), room)
 	at, p := t.alloc(g, size)
 	entry = p.span(int(at&pageUnitMask)*unit, size)
-	binary.LittleEndian.PutUint64(entry, uint64(wanted(ref)))
+	binary.LittleEndian.PutUint64(entry, uint64(makeHeader(uint32(ref.Hash), ref.Key, ref.Namespace)))
 	copy(entry[t.lay.keyOff:], ref.Key)
 	nsEnd := t.lay.keyOff + len(ref.Key) + copy(entry[t.lay.keyOff+len(ref.Key):], ref.Namespace)
 	if t.lay.fixed == 0 {

@@ -15,26 +15,33 @@ func (t *PageTable) Prefetch(hashes []uint64, hints []statebackend.Hint) {
 }
 
 func (t *PageTable) prefetch(hashes []uint64, hints []statebackend.Hint) {
-	var first [prefetchBatch]uint64 // the slot at home
+	var slots [prefetchBatch]uint64
 	for i, h := range hashes {
 		ix := t.group(h).index(uint32(h))
-		first[i&(prefetchBatch-1)] = ix.slots[uint32(h)&ix.mask]
+		slots[i&(prefetchBatch-1)] = ix.slots[uint32(h)&ix.mask]
 	}
-	sum := t.sink
+	// The slot at home is mostly the key's; else it is near, in the same cache line.
 	for i, h := range hashes {
-		g, tag := t.group(h), uint32(h)
-		ix := g.index(tag)
+		tag, s := uint32(h), slots[i&(prefetchBatch-1)]
+		ix := t.group(h).index(tag)
 		at := tag & ix.mask
-		s := first[i&(prefetchBatch-1)]
 		for s != 0 && uint32(s>>32) != tag {
 			at = (at + 1) & ix.mask
 			s = ix.slots[at]
 		}
+		slots[i&(prefetchBatch-1)] = s
 		hints[i] = statebackend.Hint{Version: t.version, Slot: at}
-		if s != 0 {
-			p, off := g.dir[uint32(s)>>pageUnitBits].p, int(s&pageUnitMask)*unit
-			sum += uint64(p.b[off])
+	}
+	// An entry may lie across two cache lines; its key's first bytes show.
+	far := t.lay.keyOff + unit - 1
+	sum := t.sink
+	for i, h := range hashes {
+		s := uint32(slots[i&(prefetchBatch-1)])
+		if s == 0 {
+			continue
 		}
+		p, off := t.group(h).dir[s>>pageUnitBits].p, int(s&pageUnitMask)*unit
+		sum += uint64(p.b[off]) + uint64(p.b[min(off+far, pageSize-1)])
 	}
 	t.sink = sum
 }

@@ -20,13 +20,13 @@ func (b *Backend) Restore(ctx context.Context, handles []weir.KeyedStateHandle, 
 			continue
 		}
 		if err := b.restoreHandle(ctx, h, open); err != nil {
-			return fmt.Errorf("restore keyed state %d of %d (%s, key groups %v): %w", i+1, len(handles), place(h), h.Range, err)
+			return fmt.Errorf("restore keyed state %d of %d (%s, key groups %v): %w", i+1, len(handles), where(h), h.Range, err)
 		}
 	}
 	return nil
 }
 
-func place(h weir.KeyedStateHandle) string {
+func where(h weir.KeyedStateHandle) string {
 	if h.Handle.File == "" {
 		return fmt.Sprintf("%d bytes inline", len(h.Handle.Inline))
 	}
@@ -134,6 +134,7 @@ func (t *PageTable) restoreSection(in *streamReader, written, mine weir.KeyGroup
 			return corrupt("key group %d is there twice", kg)
 		}
 	}
+	high := (uint64(kg)<<32 + t.max - 1) / t.max // the first hash of the group, upper half
 	var run []byte
 	for {
 		n, err := in.u32()
@@ -157,20 +158,20 @@ func (t *PageTable) restoreSection(in *streamReader, written, mine weir.KeyGroup
 		if run, err = in.read(run[:0], int(n)); err != nil {
 			return err
 		}
-		if err := t.restoreRun(g, run); err != nil {
+		if err := t.restoreRun(high, run); err != nil {
 			return err
 		}
 	}
 }
 
 // restoreRun adds the entries of a run, which need not fit a page.
-func (t *PageTable) restoreRun(g *group, run []byte) error {
+func (t *PageTable) restoreRun(high uint64, run []byte) error {
 	for len(run) > 0 {
 		size, err := t.lay.validate(run)
 		if err != nil {
 			return err
 		}
-		if !t.restoreEntry(g, run[:size]) {
+		if !t.restoreEntry(high, run[:size]) {
 			return corrupt("a key is there twice")
 		}
 		run = run[size:]
@@ -201,26 +202,19 @@ func (l layout) validate(run []byte) (int, error) {
 	return size, nil
 }
 
-// restoreEntry adds a valid entry and says whether it was not there.
-func (t *PageTable) restoreEntry(g *group, entry []byte) bool {
+// restoreEntry adds a valid entry to the key group of hashes that begin with high,
+// and says whether it was not there. That the key belongs there is the writer's
+// word: of its hash only the tag was written.
+func (t *PageTable) restoreEntry(high uint64, entry []byte) bool {
 	h, key, namespace, _ := t.lay.parts(entry)
-	ref := statebackend.Ref{Key: key, Namespace: namespace}
-	tag := slotTag(h.tag(), namespace)
-	ix := g.index(tag)
-	slot, at := g.find(ix, tag&ix.mask, tag, t.lay.keyOff, h, &ref)
-	if at != 0 {
+	ref := statebackend.Ref{Hash: high<<32 | uint64(h.tag()), Key: key, Namespace: namespace}
+	e := t.find(&ref, statebackend.Hint{})
+	if e.at != 0 {
 		return false
 	}
-	if ix.n >= ix.limit {
-		ix = g.makeRoom(tag)
-		slot = ix.free(tag)
-		t.moved()
-	}
-	at, p := t.alloc(g, len(entry))
+	t.makeRoom(&e)
+	at, p := t.alloc(e.g, len(entry))
 	copy(p.span(int(at&pageUnitMask)*unit, len(entry)), entry)
-	ix.slots[slot] = uint64(tag)<<32 | uint64(at)
-	ix.n++
-	g.entries++
-	t.entries++
+	t.added(e, at)
 	return true
 }
