@@ -28,13 +28,16 @@ type Options struct {
 	MetricsAddress string
 	Memory         int64 // network buffer memory in bytes, for registration
 
-	Catalog  operator.Catalog
-	Stack    *netstack.Stack // started; the TaskManager does not close it
-	Store    blobstore.Store // the checkpoint store
-	Backends map[string]statebackend.Factory
-	Dialer   rpc.Dialer
-	Metrics  *metrics.Registry // default: figures are shown nowhere
-	Logger   *zap.Logger       // default: none
+	Catalog operator.Catalog
+	Stack   *netstack.Stack // started; the TaskManager does not close it
+	Store   blobstore.Store // the checkpoint store
+	// OpenStore opens another checkpoint store by its location, for jobs that start
+	// from a snapshot elsewhere; nil: that is refused.
+	OpenStore func(location string) (blobstore.Store, error)
+	Backends  map[string]statebackend.Factory
+	Dialer    rpc.Dialer
+	Metrics   *metrics.Registry // default: figures are shown nowhere
+	Logger    *zap.Logger       // default: none
 
 	// GraceTime is how long tasks run without a JobManager; default 60 s. Then they
 	// fail.
@@ -51,6 +54,9 @@ type Options struct {
 	// DialBackoff is the first pause between attempts to reach a JobManager; default
 	// 100 ms. It doubles up to DialBackoffMax, default 3 s, with a jitter.
 	DialBackoff, DialBackoffMax time.Duration
+	// DialTimeout bounds one attempt, and the wait for the answer to a registration;
+	// default 10 s.
+	DialTimeout time.Duration
 	// SnapshotWorkers write snapshots; default 4. SnapshotQueue is how many may wait
 	// for them; default 256.
 	SnapshotWorkers, SnapshotQueue int
@@ -61,6 +67,7 @@ func (o Options) Defaults() Options {
 	def(&o.GraceTime, 60*time.Second)
 	def(&o.BuildTimeout, 30*time.Second)
 	def(&o.CancelTimeout, 30*time.Second)
+	def(&o.DialTimeout, 10*time.Second)
 	def(&o.DialBackoff, 100*time.Millisecond)
 	def(&o.DialBackoffMax, 3*time.Second)
 	def(&o.SnapshotWorkers, 4)

@@ -11,13 +11,9 @@ import (
 	"github.com/weirflow/weir/operator"
 )
 
-// Blamer is a chain that knows which of its operators was running when a call
-// panicked.
-type Blamer interface{ Running() string }
-
-// Guarded is a chain whose errors and panics are failures that name the operator
-// and the subtask. Every error that it returns is a [*weir.Failure]. It is for the
-// task's goroutine.
+// Guarded is a chain of which whatever goes wrong is a failure. A chain names the
+// operator itself, as far as it can; what it does not catch is the whole vertex's.
+// Every error that it returns is a [*weir.Failure]. It is for the task's goroutine.
 type Guarded struct {
 	chain   operator.Chain
 	vertex  *jobgraph.Vertex
@@ -69,7 +65,7 @@ func (g *Guarded) guard(err *error) {
 func (g *Guarded) panicked(v any, stack string) *weir.Failure {
 	f := &weir.Failure{
 		Message: fmt.Sprintf("panic while %s: %v", g.doing, v), Fault: weir.FaultUser,
-		Operator: g.blame(), Subtask: g.subtask, Stack: stack,
+		Operator: g.vertex.Name, Subtask: g.subtask, Stack: stack,
 	}
 	if _, ours := v.(*assert.Failure); ours {
 		f.Fault = weir.FaultSystem
@@ -85,21 +81,11 @@ func (g *Guarded) failed(err error) *weir.Failure {
 		own := *f
 		own.Subtask = g.subtask
 		if own.Operator == "" {
-			own.Operator = g.blame()
+			own.Operator = g.vertex.Name
 		}
 		return &own
 	}
 	return &weir.Failure{
-		Message: fmt.Sprintf("%s: %v", g.doing, err), Fault: weir.FaultUser, Operator: g.blame(), Subtask: g.subtask,
+		Message: fmt.Sprintf("%s: %v", g.doing, err), Fault: weir.FaultUser, Operator: g.vertex.Name, Subtask: g.subtask,
 	}
-}
-
-// blame names the operator that ran, or, if the chain does not know, all of them.
-func (g *Guarded) blame() string {
-	if b, ok := g.chain.(Blamer); ok {
-		if name := b.Running(); name != "" {
-			return name
-		}
-	}
-	return g.vertex.Name
 }

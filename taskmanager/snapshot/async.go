@@ -44,9 +44,9 @@ type Result struct {
 	Err     error
 }
 
-// run writes the state and posts the result. It ends early when ctx does.
-func (a *async) run(ctx context.Context, o *Options) {
-	begun := time.Now()
+// run writes the state and posts the result; begun is when it was handed over. It
+// ends early when ctx does.
+func (a *async) run(ctx context.Context, o *Options, begun time.Time) {
 	r := Result{ID: a.id, Metrics: a.metrics}
 	r.Err = group.Catch(func() (err error) {
 		defer a.release()

@@ -16,7 +16,7 @@ type Operators interface {
 	// PrepareSnapshot may emit records.
 	PrepareSnapshot(id weir.CheckpointID) error
 	// SnapshotState returns the operators' own state.
-	SnapshotState(id weir.CheckpointID) ([]operator.OperatorState, error)
+	SnapshotState(id weir.CheckpointID) ([]operator.State, error)
 	NotifyComplete(id weir.CheckpointID) error
 	NotifyAborted(id weir.CheckpointID) error
 }
@@ -160,7 +160,8 @@ func (c *Coordinator) start(ctx context.Context, a *async) {
 	part, cancel := context.WithCancelCause(ctx)
 	a.cancel = cancel
 	c.running[a.id] = a
-	if err := c.o.Executor.Submit(func() { a.run(part, &c.o) }); err != nil {
+	begun := time.Now()
+	if err := c.o.Executor.Submit(func() { a.run(part, &c.o, begun) }); err != nil {
 		a.release()
 		c.Done(ctx, Result{ID: a.id, Err: err})
 	}

@@ -1,0 +1,134 @@
+package task
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/taskmanager/mailbox"
+	"github.com/weirflow/weir/taskmanager/snapshot"
+)
+
+// letter is what somebody wants of the task.
+//
+//sumtype:decl
+type letter interface{ letter() }
+
+type (
+	// trigger starts a checkpoint at a source.
+	trigger struct {
+		barrier weir.Barrier
+		at      time.Time // when it came: what it waited is added to the barrier's age
+	}
+	// complete and aborted tell of a checkpoint's end.
+	complete struct{ id weir.CheckpointID }
+	aborted  struct{ id, latest weir.CheckpointID }
+	// event is an event of an operator's coordinator.
+	event struct {
+		operator weir.OperatorID
+		seq      uint64
+		bytes    []byte
+	}
+	// written is the end of an asynchronous part.
+	written struct{ result snapshot.Result }
+	// alarm says that timers may be due.
+	alarm struct{}
+)
+
+func (trigger) letter()  {}
+func (complete) letter() {}
+func (aborted) letter()  {}
+func (event) letter()    {}
+func (written) letter()  {}
+func (alarm) letter()    {}
+
+// Trigger starts a checkpoint. It is refused if the mailbox is full or closed.
+func (t *Task) Trigger(b weir.Barrier) error {
+	p := mailbox.Normal
+	if b.Options.Alignment == weir.Unaligned {
+		p = mailbox.Urgent
+	}
+	return t.box.Post(p, trigger{barrier: b, at: time.Now()})
+}
+
+// NotifyComplete tells the task of a completed checkpoint. Notifications are not
+// repeated: one that finds no room is lost.
+func (t *Task) NotifyComplete(id weir.CheckpointID) {
+	_ = t.box.Post(mailbox.Notification, complete{id})
+}
+
+// NotifyAborted tells the task of an aborted checkpoint, and of the latest complete one.
+func (t *Task) NotifyAborted(id, latest weir.CheckpointID) {
+	_ = t.box.Post(mailbox.Notification, aborted{id, latest})
+}
+
+// OperatorEvent brings an event to an operator; it is confirmed once the operator
+// has taken it. An error means that it will not be.
+func (t *Task) OperatorEvent(op weir.OperatorID, seq uint64, bytes []byte) error {
+	return t.box.Post(mailbox.Normal, event{op, seq, bytes})
+}
+
+// read does what the letters say, until none is left.
+func (t *Task) read(ctx context.Context) error {
+	for {
+		l, ok := t.box.Take()
+		if !ok {
+			return nil
+		}
+		if err := t.obey(ctx, l); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *Task) obey(ctx context.Context, l letter) error {
+	switch l := l.(type) {
+	case trigger:
+		return t.onTrigger(ctx, l)
+	case complete:
+		return t.snapshot.NotifyComplete(l.id)
+	case aborted:
+		return t.snapshot.NotifyAborted(l.id, l.latest)
+	case event:
+		return t.onEvent(l)
+	case written:
+		t.snapshot.Done(ctx, l.result)
+	case alarm:
+		t.timersDue = true
+	}
+	return nil
+}
+
+// onTrigger starts a checkpoint at a source. A task whose producers have finished
+// starts it once it has processed all that they left (behaviour §13).
+func (t *Task) onTrigger(ctx context.Context, l trigger) error {
+	if t.in != nil && !t.in.Ended() {
+		t.logger.Debug("checkpoint waits for the end of input", zap.Int64("checkpoint", int64(l.barrier.ID)))
+		t.held = &l
+		return nil
+	}
+	b := l.barrier
+	b.Age += time.Since(l.at)
+	return t.snapshot.Trigger(ctx, b, weir.CheckpointMetrics{StartDelay: b.Age})
+}
+
+func (t *Task) onEvent(l event) error {
+	err := t.chain.Do("handling an event of the coordinator", func(c operator.Chain) error {
+		return c.HandleEvent(l.operator, l.bytes)
+	})
+	t.confirm(l, err)
+	t.sourceUp.Store(true)
+	return err
+}
+
+func (t *Task) confirm(l event, err error) {
+	ack := rpc.OperatorEventAck{Attempt: t.d.Attempt, Seq: l.seq}
+	if err != nil {
+		ack.Error = err.Error()
+	}
+	t.owner.Send(ack)
+}

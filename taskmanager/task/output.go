@@ -1,0 +1,106 @@
+package task
+
+import (
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/netstack/partition"
+	"github.com/weirflow/weir/netstack/wire"
+	"github.com/weirflow/weir/operator"
+)
+
+// output is a result partition as the chain sees it: it suspends the chain when the
+// partition has no room, and counts the time that the chain waits in it.
+type output struct {
+	p    *partition.ResultPartition
+	task *Task
+	full bool
+}
+
+var _ operator.Output = (*output)(nil)
+
+// Emit appends one record.
+func (o *output) Emit(hash uint64, timestamp int64, payload []byte) {
+	if o.full {
+		o.emitFull(hash, timestamp, payload)
+		return
+	}
+	o.p.Emit(hash, timestamp, payload)
+	o.look()
+}
+
+// emitFull emits into a partition that had no room: the record was begun before that,
+// so it may wait.
+func (o *output) emitFull(hash uint64, timestamp int64, payload []byte) {
+	if !o.p.Available() {
+		o.task.split.enter(backPressured, time.Now())
+		o.p.Emit(hash, timestamp, payload)
+		o.task.split.enter(busy, time.Now())
+	} else {
+		o.p.Emit(hash, timestamp, payload)
+	}
+	o.look()
+}
+
+func (o *output) look() {
+	o.full = !o.p.Available()
+	if o.full {
+		o.task.suspend.Store(true)
+	}
+}
+
+// Watermark sends a watermark.
+func (o *output) Watermark(w weir.Watermark) {
+	o.p.Watermark(w)
+	o.look()
+}
+
+// Status sends a status.
+func (o *output) Status(idle bool) {
+	o.p.Status(idle)
+	o.look()
+}
+
+// available says whether every output has room for a record.
+func (t *Task) available() bool {
+	for _, o := range t.outputs {
+		if !o.p.Available() {
+			return false
+		}
+	}
+	return true
+}
+
+// broadcast adds an event to every output, unless they have ended.
+func (t *Task) broadcast(typ wire.DataType, e wire.Event) {
+	if t.ended {
+		return
+	}
+	ev := partition.NewEvent(typ, e)
+	for _, o := range t.outputs {
+		o.p.BroadcastEvent(ev)
+	}
+}
+
+func (t *Task) flushIfRequested() {
+	for _, o := range t.outputs {
+		o.p.FlushIfRequested()
+	}
+}
+
+func (t *Task) flushAll() {
+	for _, o := range t.outputs {
+		o.p.FlushAll()
+	}
+}
+
+// barriers are the task's outputs as a snapshot sees them.
+type barriers struct{ t *Task }
+
+// Barrier sends a barrier. Channels stop behind it until their consumers have aligned.
+func (b barriers) Barrier(w weir.Barrier) { b.t.broadcast(wire.TypeBlockingEvent, wire.Barrier(w)) }
+
+// CancelBarrier sends a cancellation marker.
+func (b barriers) CancelBarrier(id weir.CheckpointID) {
+	b.t.broadcast(wire.TypeEvent, wire.CancelBarrier{ID: id})
+}

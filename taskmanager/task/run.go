@@ -1,0 +1,233 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/netstack/wire"
+	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/taskmanager/lifecycle"
+)
+
+// run is the life of the task's goroutine. A panic outside the chain is our bug; the
+// task gives back what it holds all the same.
+func (t *Task) run(ctx context.Context) error {
+	t.split.begin(time.Now())
+	t.showFigures()
+	return t.clean(group.Catch(func() error {
+		if err := t.prepare(ctx); err != nil {
+			return err
+		}
+		t.owner.Changed(t.d.Attempt, lifecycle.Restored{})
+		return t.loop(ctx)
+	}))
+}
+
+// loop polls letters, outputs, timers and input in this order, and sleeps when there
+// is nothing to do. It returns when the task has done all its work.
+func (t *Task) loop(ctx context.Context) error {
+	for {
+		t.suspend.Store(false)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := t.read(ctx); err != nil {
+			return err
+		}
+		if t.ended && t.snapshot.Running() == 0 {
+			return nil
+		}
+		if !t.available() {
+			t.flushAll()
+			t.sleep(ctx, backPressured)
+			continue
+		}
+		worked, err := t.work(ctx)
+		if err != nil {
+			return err
+		}
+		if worked {
+			t.flushIfRequested()
+			continue
+		}
+		t.flushAll()
+		t.sleep(ctx, idle)
+	}
+}
+
+// work does the next thing there is to do. It returns false if there is nothing.
+func (t *Task) work(ctx context.Context) (bool, error) {
+	switch {
+	case t.ended:
+		return false, nil
+	case t.timersDue:
+		return true, t.fireTimers()
+	case t.in != nil:
+		return t.workInput(ctx)
+	}
+	return t.workSource()
+}
+
+func (t *Task) workInput(ctx context.Context) (bool, error) {
+	worked, err := t.in.Poll(ctx)
+	if err != nil {
+		return false, err
+	}
+	if t.in.DataEnded() && !t.opsFinished {
+		if err := t.finish(); err != nil {
+			return false, err
+		}
+	}
+	if !t.in.Ended() {
+		return worked, nil
+	}
+	if held := t.held; held != nil {
+		t.held = nil
+		if err := t.onTrigger(ctx, *held); err != nil {
+			return false, err
+		}
+	}
+	t.end()
+	return true, nil
+}
+
+func (t *Task) workSource() (bool, error) {
+	if !t.sourceUp.Swap(false) {
+		return false, nil
+	}
+	status, err := t.chain.Poll(operator.BatchSize)
+	if err != nil {
+		return false, err
+	}
+	switch status {
+	case operator.SourceMore:
+		t.sourceUp.Store(true)
+	case operator.SourceEmpty:
+		// The source wakes us.
+	case operator.SourceEnd:
+		if err := t.finish(); err != nil {
+			return false, err
+		}
+		t.end()
+	}
+	return true, nil
+}
+
+// finish lets the operators emit their last records and says so downstream.
+func (t *Task) finish() error {
+	t.opsFinished = true
+	if err := t.chain.Do("finishing", operator.Chain.Finish); err != nil {
+		return err
+	}
+	t.broadcast(wire.TypeEvent, wire.EndOfData{Drain: true})
+	return nil
+}
+
+// end ends the outputs. What consumers have not read yet stays readable.
+func (t *Task) end() {
+	t.broadcast(wire.TypeEvent, wire.EndOfPartition{})
+	t.ended = true
+	t.logger.Debug("task has processed all its input")
+}
+
+// sleep waits for a letter, an input, an output or the end.
+func (t *Task) sleep(ctx context.Context, a activity) {
+	from := time.Now()
+	t.split.enter(a, from)
+	select {
+	case <-t.box.Wake():
+	case <-t.wake:
+	case <-ctx.Done():
+	}
+	to := time.Now()
+	t.split.enter(busy, to)
+	if a == idle && t.in != nil {
+		t.in.Meter().Idle(from, to)
+	}
+}
+
+// clean gives back everything that the task holds and answers its letters. It returns
+// the error that the task ends with.
+func (t *Task) clean(err error) error {
+	if t.alarm != nil {
+		t.alarm.Stop()
+	}
+	if t.snapshot != nil {
+		t.snapshot.Close()
+	}
+	for _, l := range t.box.Close() {
+		t.refuse(l)
+	}
+	if t.chain != nil {
+		if closed := t.chain.Do("closing", operator.Chain.Close); err == nil {
+			err = closed
+		} else if closed != nil {
+			t.logger.Warn("operators did not close", zap.Error(closed))
+		}
+	}
+	if t.in != nil {
+		t.in.Close()
+	}
+	if t.io != nil {
+		if err != nil {
+			t.io.Cancel(err)
+		}
+		if closed := t.io.Close(); closed != nil && err == nil {
+			err = fmt.Errorf("close channels: %w", closed)
+		}
+	}
+	for _, b := range t.keyed {
+		if closed := b.Close(); closed != nil && err == nil {
+			err = fmt.Errorf("close state: %w", closed)
+		}
+	}
+	if t.metrics != nil {
+		t.metrics.Remove()
+	}
+	return err
+}
+
+// refuse answers a letter that the task will not read.
+func (t *Task) refuse(l letter) {
+	switch l := l.(type) {
+	case event:
+		t.confirm(l, errEnded)
+	case written:
+		t.snapshot.Done(context.Background(), l.result)
+	case trigger, complete, aborted, alarm:
+	}
+}
+
+// sink is the task as its input sees it.
+type sink struct{ t *Task }
+
+// Process runs a batch.
+func (s sink) Process(b *operator.Batch) error { return s.t.chain.Process(b) }
+
+// Watermark advances event time.
+func (s sink) Watermark(w weir.Watermark) error {
+	return s.t.chain.Do("advancing the watermark", func(c operator.Chain) error { return c.Watermark(w) })
+}
+
+// Status tells of idleness.
+func (s sink) Status(idle bool) error {
+	return s.t.chain.Do("changing status", func(c operator.Chain) error { return c.Status(idle) })
+}
+
+// Trigger takes a snapshot.
+func (s sink) Trigger(ctx context.Context, b weir.Barrier, m weir.CheckpointMetrics) error {
+	return s.t.snapshot.Trigger(ctx, b, m)
+}
+
+// Abort gives a checkpoint up.
+func (s sink) Abort(id weir.CheckpointID, reason weir.FailureReason) { s.t.snapshot.Abort(id, reason) }
+
+// EndOfInput tells of the end of an input.
+func (s sink) EndOfInput(input int) error {
+	return s.t.chain.Do("ending an input", func(c operator.Chain) error { return c.EndOfInput(input) })
+}
