@@ -41,8 +41,10 @@
 // From left to right, a lock on the left may be held while one on the right is taken:
 //
 //	Stack.mu → connection.mu
+//	Stack.mu → group.Group.mu
+//	gate.InputGate.mu → partition.Subpartition.mu
 //	gate.InputGate.mu → buffer.LocalPool.mu → buffer.NetworkPool.mu
-//	partition.Subpartition.mu → buffer.LocalPool.mu
+//	link's locks are leaves
 //
 // No lock is held over a send, a wait, I/O or a callback: listeners are called after
 // unlocking.

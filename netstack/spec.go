@@ -1,6 +1,9 @@
 package netstack
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -52,12 +55,43 @@ type ChannelSpec struct {
 	At           Location
 }
 
-// BufferOptions say how many segments a task may use. Zero values stand for the
-// defaults, except Timeout and Overdraft.
+// BufferOptions say how many segments a task may use.
 type BufferOptions struct {
-	Timeout   time.Duration // publish at least that often; 0: after every record
-	Exclusive int           // per remote channel, at least 1; default 2
-	Floating  int           // per gate with remote channels, at least 1; default 8
-	PerOutput int           // soft limit of segments per subpartition, at least 1; default 10
-	Overdraft int           // per partition beyond that, to end a record that was begun; default 0
+	Timeout   time.Duration // publish at least that often; 0: after every record; < 0: never for its own sake
+	Exclusive int           // per remote channel, at least 1
+	Floating  int           // per gate with remote channels, at least 1
+	PerOutput int           // soft limit of segments per subpartition, at least 1
+	Overdraft int           // per partition beyond that, to end a record that was begun
+}
+
+// DefaultBuffers are the options that a job gets if it does not say otherwise.
+func DefaultBuffers() BufferOptions {
+	return BufferOptions{Timeout: 100 * time.Millisecond, Exclusive: 2, Floating: 8, PerOutput: 10, Overdraft: 5}
+}
+
+// validate says everything that is wrong with the spec.
+func (t *TaskSpec) validate() error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf(format+": %w", append(args, ErrBadSpec)...))
+	}
+	if b := t.Buffers; b.Exclusive < 1 || b.Floating < 1 || b.PerOutput < 1 || b.Overdraft < 0 {
+		fault("buffers %+v", b)
+	}
+	for i, o := range t.Outputs {
+		switch n := len(o.Consumers); {
+		case n < 1 || n > math.MaxUint16 || (o.Partitioning == partition.Forward && n != 1):
+			fault("output %d, %s: %d consumers", i, o.Partitioning, n)
+		case o.Partitioning == partition.Hash && (o.MaxParallelism < n || o.MaxParallelism > weir.MaxMaxParallelism):
+			fault("output %d: maximum parallelism %d of %d consumers", i, o.MaxParallelism, n)
+		case o.Partitioning > partition.Rebalance:
+			fault("output %d: partitioning %d", i, o.Partitioning)
+		}
+	}
+	for i, in := range t.Inputs {
+		if len(in.Channels) < 1 {
+			fault("input %d has no channels", i)
+		}
+	}
+	return errors.Join(faults...)
 }

@@ -2,12 +2,18 @@ package netstack
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/netstack/buffer"
 	"github.com/weirflow/weir/netstack/link"
+	"github.com/weirflow/weir/netstack/wire"
 )
 
 // Options of a Stack.
@@ -17,7 +23,7 @@ type Options struct {
 	Cluster     string // peers of another cluster are refused; at most 256 bytes
 	Listen      string // address to listen at
 	Transport   link.Transport
-	// Memory is the budget for segments in bytes.
+	// Memory is the budget for segments in bytes, at least one segment.
 	Memory int64
 	// ConnectTimeout bounds how long channels wait for a connection to their peer;
 	// default 20 s. Then they fail.
@@ -25,7 +31,27 @@ type Options struct {
 	// PartitionTimeout bounds how long a consumer's request waits for its producer to
 	// be deployed; default 20 s. Then it is refused.
 	PartitionTimeout time.Duration
-	Logger           *zap.Logger // default: none
+	// Checksums makes this side send a crc32c with each buffer.
+	Checksums bool
+	Logger    *zap.Logger // default: none
+}
+
+const defaultTimeout = 20 * time.Second
+
+func (o *Options) validate() error {
+	switch {
+	case o.TaskManager == (weir.TaskManagerID{}):
+		return fmt.Errorf("no task manager id: %w", ErrBadOptions)
+	case len(o.Cluster) > wire.MaxCluster:
+		return fmt.Errorf("cluster id of %d bytes: %w", len(o.Cluster), ErrBadOptions)
+	case o.Transport == nil:
+		return fmt.Errorf("no transport: %w", ErrBadOptions)
+	case o.Memory < buffer.BlockSize:
+		return fmt.Errorf("memory of %d bytes is less than one segment: %w", o.Memory, ErrBadOptions)
+	case o.ConnectTimeout < 0 || o.PartitionTimeout < 0:
+		return fmt.Errorf("negative timeout: %w", ErrBadOptions)
+	}
+	return nil
 }
 
 // Stats are the figures of a Stack.
@@ -35,26 +61,150 @@ type Stats struct {
 }
 
 // Stack is the data path of one process. Any goroutine may call it.
-type Stack struct{}
+type Stack struct {
+	options  Options
+	self     process
+	log      *zap.Logger
+	pool     *buffer.NetworkPool
+	group    *group.Group
+	listener link.Listener
+	flushing chan struct{} // tells the flush goroutine of a new partition
+
+	mu struct {
+		sync.Mutex
+		started, closed bool
+		tasks           map[weir.AttemptID]*TaskIO
+		peers           map[process]*peer
+		registry        registry
+	}
+}
+
+// process is one life of a TaskManager.
+type process struct {
+	id          weir.TaskManagerID
+	incarnation weir.Incarnation
+}
+
+func (p process) String() string { return fmt.Sprintf("%.8s/%x", p.id, uint64(p.incarnation)) }
 
 // New makes a Stack; it has no effects.
-func New(o Options) (*Stack, error) { return &Stack{}, nil }
+func New(o Options) (*Stack, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = defaultTimeout
+	}
+	if o.PartitionTimeout == 0 {
+		o.PartitionTimeout = defaultTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	s := &Stack{
+		options:  o,
+		self:     process{o.TaskManager, o.Incarnation},
+		log:      o.Logger,
+		pool:     buffer.NewNetworkPool(int(o.Memory / buffer.BlockSize)),
+		flushing: make(chan struct{}, 1),
+	}
+	s.mu.tasks = make(map[weir.AttemptID]*TaskIO)
+	s.mu.peers = make(map[process]*peer)
+	s.mu.registry = newRegistry()
+	return s, nil
+}
 
-// Start listens.
-func (s *Stack) Start(ctx context.Context) error { return nil }
+// Start listens. The Stack lives until Close, whatever becomes of ctx.
+func (s *Stack) Start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed || s.mu.started {
+		return ErrClosed
+	}
+	l, err := s.options.Transport.Listen(ctx, s.options.Listen)
+	if err != nil {
+		return fmt.Errorf("data plane: %w", err)
+	}
+	s.listener = l
+	s.group = group.New(context.WithoutCancel(ctx), "netstack")
+	err = errors.Join(s.group.Go("link/accept", s.accept), s.group.Go("flush", s.flush))
+	s.mu.started = err == nil
+	return err
+}
 
 // Address is where it listens, with the port it got.
-func (s *Stack) Address() string { return "" }
+func (s *Stack) Address() string { return s.listener.Address() }
 
 // Stats returns the figures now.
-func (s *Stack) Stats() Stats { return Stats{} }
+func (s *Stack) Stats() Stats {
+	p := s.pool.Stats()
+	st := Stats{TotalBuffers: p.Total, UsedBuffers: p.Used}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.mu.peers {
+		if p.conn != nil {
+			st.Connections++
+		}
+	}
+	return st
+}
 
-// OpenTask makes the outputs and inputs of a task and sets their smallest number of
-// buffers aside. It refuses with buffer.ErrInsufficientBuffers if that is impossible.
-func (s *Stack) OpenTask(spec TaskSpec) (*TaskIO, error) { return &TaskIO{}, nil }
+// accept takes connections; each says Hello on a goroutine of its own.
+func (s *Stack) accept(ctx context.Context) error {
+	for {
+		l, err := s.listener.Accept(ctx)
+		if ctx.Err() != nil || errors.Is(err, link.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			s.log.Warn("data connection not accepted", zap.Error(err))
+			continue
+		}
+		body := func(ctx context.Context) error { s.answer(ctx, l); return nil }
+		if s.group.GoThen("link/reader", body, s.readerEnded) != nil {
+			l.Close()
+		}
+	}
+}
 
-// ReleaseJob drops what finished tasks of the job left for their consumers.
-func (s *Stack) ReleaseJob(job weir.JobID) {}
+// readerEnded reports a bug of ours that ended a connection.
+func (s *Stack) readerEnded(err error) {
+	if err != nil {
+		s.log.Error("connection ended by a fault", zap.Error(err))
+	}
+}
 
-// Close ends all tasks' channels and all connections. Idempotent.
-func (s *Stack) Close(ctx context.Context) error { return nil }
+// Close fails what is open, ends all connections and goroutines, and returns
+// buffer.ErrLeaked if a task still holds buffers. Idempotent.
+func (s *Stack) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.closed = true
+	started := s.mu.started
+	left := s.mu.registry.all()
+	var conns []*connection
+	for _, p := range s.mu.peers {
+		if p.conn != nil {
+			conns = append(conns, p.conn)
+		}
+	}
+	s.mu.Unlock()
+
+	for _, p := range left {
+		p.Fail(ErrClosed)
+	}
+	for _, c := range conns {
+		c.end(ErrClosed)
+	}
+	var err error
+	if started {
+		err = errors.Join(s.listener.Close(), s.group.Stop(ctx))
+	}
+	if err != nil {
+		return err
+	}
+	return s.pool.Close()
+}

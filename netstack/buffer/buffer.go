@@ -25,7 +25,6 @@ type Buffer struct {
 	recycler  Recycler // nil for wrapped bytes
 	base      int64    // base timestamp; set before the first commit
 	account   int      // of the pool: which account it is charged to
-	overdraft bool     // of the pool: given beyond its largest size
 }
 
 // Wrap makes a buffer of bytes that belong to no pool, for example an event's. All
@@ -78,26 +77,25 @@ func (b *Buffer) SetRecycler(r Recycler) { b.recycler = r }
 // reset makes a recycled buffer new, with one reference.
 func (b *Buffer) reset(r Recycler) {
 	assert.That(b.refs.Load() == 0, "reset of a buffer with %d references", b.refs.Load())
-	if assert.Enabled {
-		mangle(b.data)
-	}
 	b.committed.Store(0)
 	b.refs.Store(1)
-	b.recycler, b.base, b.account, b.overdraft = r, 0, 0, false
+	b.recycler, b.base = r, 0
 }
 
 // Renew makes a buffer that was given to a recycler usable again without going
 // through its pool. Only the recycler it was given to calls it.
 func (b *Buffer) Renew() {
-	account, overdraft := b.account, b.overdraft
+	b.mangle()
 	b.reset(b.recycler)
-	b.account, b.overdraft = account, overdraft
 }
 
-// mangle overwrites recycled memory with a pattern that decodes to nothing sensible.
-func mangle(p []byte) {
-	for i := range p {
-		p[i] = 0xDB
+// mangle overwrites recycled memory with what decodes to nothing sensible.
+func (b *Buffer) mangle() {
+	if !assert.Enabled {
+		return
+	}
+	for i := range b.data {
+		b.data[i] = 0xDB
 	}
 }
 
@@ -118,6 +116,13 @@ func (b *Buffer) View(off, end int) View {
 
 // Own returns all committed bytes with the caller's own reference.
 func (b *Buffer) Own() View { return View{buf: b, end: int32(b.Committed())} }
+
+// OwnFrom returns the committed bytes from off on with the caller's own reference.
+func (b *Buffer) OwnFrom(off int) View {
+	end := b.Committed()
+	assert.That(0 <= off && off <= end, "view [%d,%d)", off, end)
+	return View{buf: b, off: int32(off), end: int32(end)}
+}
 
 // IsZero says whether the view holds nothing.
 func (v View) IsZero() bool { return v.buf == nil }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weirflow/weir"
@@ -19,3 +20,6 @@ func (e *PartitionLost) Error() string {
 
 // Unwrap returns what happened.
 func (e *PartitionLost) Unwrap() error { return e.Err }
+
+// ErrProtocol is returned for a message that a producer should not have sent.
+var ErrProtocol = errors.New("protocol violated")

@@ -1,41 +1,343 @@
 package partition
 
 import (
+	"fmt"
+	"sync/atomic"
+
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/assert"
+	"github.com/weirflow/weir/netstack/buffer"
+	"github.com/weirflow/weir/netstack/wire"
 )
 
-// ResultPartition is one output of a task. Emit, Watermark, Status, BroadcastEvent,
-// FlushIfRequested and FlushAll are for the task's goroutine; the rest is for any.
-type ResultPartition struct{}
+// Options of a ResultPartition.
+type Options struct {
+	Partitioning   Partitioning
+	Subpartitions  int
+	MaxParallelism int // of the consumer, for Hash
+	// Pool has at least Subpartitions + 1 buffers and an account for each
+	// subpartition. The partition closes it.
+	Pool *buffer.LocalPool
+	// EachRecord publishes after every record.
+	EachRecord bool
+	// Released is called once all subpartitions have been released or failed, from
+	// any goroutine, without a lock.
+	Released func()
+}
 
-// Emit appends one record, whose payload is copied. It may wait for a buffer.
-func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {}
+// ResultPartition is one output of a task. Emit, Watermark, Status, BroadcastEvent,
+// FlushIfRequested, FlushAll and Close are for the task's goroutine; the rest is for any.
+type ResultPartition struct {
+	partitioning   Partitioning
+	maxParallelism int
+	eachRecord     bool
+	owner          []uint16 // subpartition of each key group
+	next           int      // of the round robin
+	writers        []writer
+	base           int64 // the last timestamp that opened a segment
+	records, bytes int64 // emitted; the atomics below follow at each hand-over
+	head           [wire.MaxElementHead]byte
+	finished       bool // the last event was broadcast
+
+	subpartitions []*Subpartition
+	pool          *buffer.LocalPool
+
+	flush   atomic.Bool // somebody wants the partition to publish
+	counted struct{ records, bytes atomic.Int64 }
+	stopped atomic.Bool
+	stop    chan struct{} // closed when stopped
+	live    atomic.Int32  // subpartitions that have not ended
+}
+
+// writer is the segment being filled for one subpartition.
+type writer struct {
+	buf       *buffer.Buffer // nil if there is none
+	data      []byte         // what it can hold
+	pos       int            // bytes written
+	committed int            // bytes published
+	base      int64
+}
+
+// New makes a partition.
+func New(o Options) *ResultPartition {
+	assert.That(o.Subpartitions >= 1 && (o.Partitioning != Forward || o.Subpartitions == 1), "%d subpartitions", o.Subpartitions)
+	p := &ResultPartition{
+		partitioning:   o.Partitioning,
+		maxParallelism: o.MaxParallelism,
+		eachRecord:     o.EachRecord,
+		writers:        make([]writer, o.Subpartitions),
+		pool:           o.Pool,
+		stop:           make(chan struct{}),
+	}
+	p.live.Store(int32(o.Subpartitions))
+	ended := func() {
+		if p.live.Add(-1) == 0 && o.Released != nil {
+			o.Released()
+		}
+	}
+	for range o.Subpartitions {
+		p.subpartitions = append(p.subpartitions, newSubpartition(ended))
+	}
+	if o.Partitioning == Hash {
+		p.owner = make([]uint16, o.MaxParallelism)
+		for g := range p.owner {
+			p.owner[g] = uint16(weir.KeyGroupOwner(weir.KeyGroup(g), o.MaxParallelism, o.Subpartitions))
+		}
+	}
+	return p
+}
+
+// Subpartitions is the number of subpartitions.
+func (p *ResultPartition) Subpartitions() int { return len(p.subpartitions) }
+
+// Subpartition returns the queue of one consumer.
+func (p *ResultPartition) Subpartition(i int) *Subpartition { return p.subpartitions[i] }
+
+// Emit appends one record, whose payload is copied. It may wait for a buffer. After
+// Fail it drops the record. It panics with [ErrRecordTooLarge].
+func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
+	i := 0
+	switch p.partitioning {
+	case Forward:
+	case Hash:
+		i = int(p.owner[weir.KeyGroupOf(hash, p.maxParallelism)])
+	case Rebalance:
+		i = p.next
+		if p.next++; p.next == len(p.writers) {
+			p.next = 0
+		}
+	}
+	p.records++
+	w := &p.writers[i]
+	if w.pos+wire.MaxElementHead+len(payload) <= len(w.data) {
+		w.pos += wire.PutRecordHead(w.data[w.pos:], p.partitioning == Hash, hash, w.base, timestamp, len(payload))
+		w.pos += copy(w.data[w.pos:], payload)
+	} else {
+		p.emitAcross(i, hash, timestamp, payload)
+	}
+	if p.eachRecord {
+		p.publish(i)
+	}
+}
+
+// emitAcross appends a record that may not fit in the segment.
+func (p *ResultPartition) emitAcross(i int, hash uint64, timestamp int64, payload []byte) {
+	if len(payload) > maxRecord {
+		panic(fmt.Errorf("%d bytes of at most %d: %w", len(payload), maxRecord, ErrRecordTooLarge))
+	}
+	w := &p.writers[i]
+	if w.pos == len(w.data) && !p.nextSegment(i, timestamp) {
+		return
+	}
+	n := wire.PutRecordHead(p.head[:], p.partitioning == Hash, hash, w.base, timestamp, len(payload))
+	if p.write(i, p.head[:n], timestamp) {
+		p.write(i, payload, timestamp)
+	}
+}
+
+// write appends bytes of an element, over as many segments as it takes. It returns
+// false if the partition was stopped.
+func (p *ResultPartition) write(i int, b []byte, timestamp int64) bool {
+	w := &p.writers[i]
+	for len(b) > 0 {
+		if w.pos == len(w.data) && !p.nextSegment(i, timestamp) {
+			return false
+		}
+		n := copy(w.data[w.pos:], b)
+		w.pos += n
+		b = b[n:]
+	}
+	return true
+}
 
 // Watermark sends a watermark to every subpartition.
-func (p *ResultPartition) Watermark(w weir.Watermark) {}
+func (p *ResultPartition) Watermark(w weir.Watermark) {
+	for i := range p.writers {
+		if p.writers[i].pos == len(p.writers[i].data) && !p.nextSegment(i, int64(w)) {
+			return
+		}
+		n := wire.PutWatermark(p.head[:], p.writers[i].base, int64(w))
+		p.write(i, p.head[:n], int64(w))
+		if p.eachRecord {
+			p.publish(i)
+		}
+	}
+}
 
 // Status tells every subpartition that this subtask became idle or active.
-func (p *ResultPartition) Status(idle bool) {}
+func (p *ResultPartition) Status(idle bool) {
+	kind := wire.KindActive
+	if idle {
+		kind = wire.KindIdle
+	}
+	n := wire.PutStatus(p.head[:], kind)
+	for i := range p.writers {
+		p.write(i, p.head[:n], wire.NoTimestamp)
+		if p.eachRecord {
+			p.publish(i)
+		}
+	}
+}
+
+// nextSegment finishes the full segment of a subpartition and begins another, whose
+// base is the timestamp. It may wait. It returns false if the partition was stopped.
+func (p *ResultPartition) nextSegment(i int, timestamp int64) bool {
+	if p.stopped.Load() {
+		p.discard()
+		return false
+	}
+	b := p.pool.TryRequest(i)
+	if b == nil {
+		p.FlushAll() // the task is about to wait: readers shall have what there is
+		if b = p.pool.Overdraft(i); b == nil {
+			b = p.pool.Request(i, p.stop)
+		}
+	}
+	if b == nil {
+		p.discard()
+		return false
+	}
+	if timestamp != wire.NoTimestamp {
+		p.base = timestamp
+	}
+	b.SetBase(p.base)
+	b.Retain()
+	p.commit(i)
+	p.count()
+	p.writers[i].drop()
+	p.writers[i] = writer{buf: b, data: b.Data(), base: p.base}
+	p.subpartitions[i].open(b)
+	return true
+}
+
+// commit lets readers see what was written, once the subpartition is told.
+func (p *ResultPartition) commit(i int) {
+	w := &p.writers[i]
+	if n := w.pos - w.committed; n > 0 {
+		w.buf.Commit(w.pos)
+		w.committed = w.pos
+		p.bytes += int64(n)
+	}
+}
+
+// publish gives the reader of a subpartition what was written.
+func (p *ResultPartition) publish(i int) {
+	w := &p.writers[i]
+	if w.buf == nil || (w.pos == w.committed && w.pos < len(w.data)) {
+		return
+	}
+	p.commit(i)
+	if w.pos < len(w.data) {
+		p.subpartitions[i].requestFlush()
+		return
+	}
+	p.subpartitions[i].finish()
+	w.drop()
+}
+
+// drop gives up the task's reference to its segment.
+func (w *writer) drop() {
+	if w.buf != nil {
+		w.buf.Release()
+	}
+	*w = writer{}
+}
+
+// discard drops the segments being filled; nobody will read them.
+func (p *ResultPartition) discard() {
+	for i := range p.writers {
+		p.writers[i].drop()
+	}
+}
+
+// count lets other goroutines see the counters.
+func (p *ResultPartition) count() {
+	p.counted.records.Store(p.records)
+	p.counted.bytes.Store(p.bytes)
+}
 
 // BroadcastEvent publishes what was emitted and adds the event to every
 // subpartition. It never waits.
-func (p *ResultPartition) BroadcastEvent(e Event) {}
+func (p *ResultPartition) BroadcastEvent(e Event) {
+	assert.That(e.Type.IsEvent(), "event of type %d", e.Type)
+	assert.That(!p.finished || p.stopped.Load(), "event of type %d after the last", e.Type)
+	for i := range p.writers {
+		p.commit(i)
+		p.subpartitions[i].add(e)
+		p.writers[i].drop()
+	}
+	p.count()
+	p.finished = p.finished || e.Last
+}
 
-// FlushIfRequested publishes what was emitted, if the flush goroutine asked for it.
-func (p *ResultPartition) FlushIfRequested() {}
+// FlushIfRequested publishes what was emitted, if somebody asked for it.
+func (p *ResultPartition) FlushIfRequested() {
+	if p.flush.Load() {
+		p.FlushAll()
+	}
+}
 
 // FlushAll publishes what was emitted.
-func (p *ResultPartition) FlushAll() {}
+func (p *ResultPartition) FlushAll() {
+	p.flush.Store(false)
+	for i := range p.writers {
+		p.publish(i)
+	}
+	p.count()
+}
 
-// Available says whether a record can be emitted without waiting. When it turned
-// false, the task's wake function is called once it is true again.
-func (p *ResultPartition) Available() bool { return true }
+// RequestFlush asks the task to publish when it next looks between two records.
+func (p *ResultPartition) RequestFlush() { p.flush.Store(true) }
+
+// Available says whether a segment can be had without waiting and no subpartition
+// has more than its soft limit. After false the pool's listener is called when that
+// may have changed.
+func (p *ResultPartition) Available() bool { return p.stopped.Load() || p.pool.Available() }
+
+// Fail tells all consumers that this partition ends here with a cause. A task that
+// waits in Emit goes on, and what it emits is dropped. Any goroutine may call it; the
+// first cause stands.
+func (p *ResultPartition) Fail(cause error) {
+	if p.stopped.Swap(true) {
+		return
+	}
+	close(p.stop)
+	for _, s := range p.subpartitions {
+		s.fail(cause)
+	}
+}
+
+// Close gives up the task's segments, after its goroutine has left. If the last event
+// was broadcast, consumers can read on; else they find [ErrClosed].
+func (p *ResultPartition) Close() {
+	p.discard()
+	if !p.finished {
+		p.Fail(ErrClosed)
+	}
+	p.count()
+	p.pool.Close()
+}
+
+// Ended says whether all subpartitions have been released or failed.
+func (p *ResultPartition) Ended() bool { return p.live.Load() == 0 }
+
+// Finished says whether the last event was broadcast. For the task's goroutine.
+func (p *ResultPartition) Finished() bool { return p.finished }
 
 // QueuedBytes is the number of published bytes that no reader has taken.
-func (p *ResultPartition) QueuedBytes() int64 { return 0 }
+func (p *ResultPartition) QueuedBytes() int64 {
+	var n int64
+	for _, s := range p.subpartitions {
+		n += s.QueuedBytes()
+	}
+	return n
+}
 
-// Records and Bytes count what was emitted and published.
-func (p *ResultPartition) Records() int64 { return 0 }
+// Records counts the records that were emitted, up to the last hand-over of a segment.
+func (p *ResultPartition) Records() int64 { return p.counted.records.Load() }
 
-// Bytes counts the bytes of what was published.
-func (p *ResultPartition) Bytes() int64 { return 0 }
+// Bytes counts the bytes that were published.
+func (p *ResultPartition) Bytes() int64 { return p.counted.bytes.Load() }
+
+// BuffersInUse is the number of segments of the partition that are in somebody's hands.
+func (p *ResultPartition) BuffersInUse() int { return p.pool.Used() }

@@ -188,3 +188,8 @@ func (f *fields) empty() {
 		f.unknown(x)
 	}
 }
+
+// IsEndOfPartition says whether an event's bytes are the last of a channel.
+func IsEndOfPartition(event []byte) bool {
+	return len(event) > 0 && event[0] == numEndOfPartition<<3|typeBytes
+}

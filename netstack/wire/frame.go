@@ -27,13 +27,13 @@ type DataType uint8
 
 // Data types.
 const (
-	TypeNone             DataType = iota // as "next": nothing is available
-	TypeData                             // elements; needs a credit
-	TypeEvent                            // an event
-	TypeBlockingEvent                    // an event after which the producer stops until Resume
-	TypeAnnouncedEvent                   // the same, announced at the receiver
-	TypePriorityEvent                    // an event that overtakes data
-	TypeRecoveredEnd                 // end of channel state: blocks
+	TypeNone           DataType = iota // as "next": nothing is available
+	TypeData                           // elements; needs a credit
+	TypeEvent                          // an event
+	TypeBlockingEvent                  // an event after which the producer stops until Resume
+	TypeAnnouncedEvent                 // the same, announced at the receiver
+	TypePriorityEvent                  // an event that overtakes data
+	TypeRecoveredEnd                   // end of channel state: blocks
 	typeEnd
 )
 

@@ -1,0 +1,41 @@
+package credit
+
+import "github.com/weirflow/weir/internal/assert"
+
+// maxCredit bounds what a receiver can have free for one channel.
+const maxCredit = 1 << 24
+
+// Ledger is the sender's side of one channel. Its connection calls it, under its lock.
+type Ledger struct {
+	credit   int
+	sequence uint32 // of the next message; wraps around
+}
+
+// NewLedger starts with the receiver's initial credit.
+func NewLedger(initial int) Ledger { return Ledger{credit: initial} }
+
+// Credit is the number of data buffers that may be sent now.
+func (l *Ledger) Credit() int { return l.credit }
+
+// Add takes an announcement.
+func (l *Ledger) Add(n int) error {
+	if n < 0 || n > maxCredit-l.credit {
+		return ErrTooMuchCredit
+	}
+	l.credit += n
+	return nil
+}
+
+// MaySend says whether what is at the head of the queue may be sent.
+func (l *Ledger) MaySend(event bool) bool { return event || l.credit > 0 }
+
+// Spend pays for what is sent next and returns its sequence number.
+func (l *Ledger) Spend(event bool) (sequence uint32) {
+	if !event {
+		assert.That(l.credit > 0, "data sent with credit %d", l.credit)
+		l.credit--
+	}
+	sequence = l.sequence
+	l.sequence++
+	return sequence
+}
