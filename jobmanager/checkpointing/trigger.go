@@ -157,7 +157,7 @@ func (c *CheckpointCoordinator) voided(t *trigger) weir.FailureReason {
 
 // kindOf is the kind that tasks are asked for: after a start from a snapshot that is
 // not ours nothing may be shared with it until a checkpoint of ours is complete
-// (behaviour §11).
+// (behaviour §3).
 func (c *CheckpointCoordinator) kindOf(r CheckpointRequest) weir.SnapshotKind {
 	if latest, ok := c.completed.Latest(); ok && !latest.Owned && r.Kind == weir.Checkpoint {
 		return weir.FullCheckpoint
