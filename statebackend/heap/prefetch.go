@@ -16,14 +16,18 @@ func (t *PageTable) Prefetch(hashes []uint64, hints []statebackend.Hint) {
 
 func (t *PageTable) prefetch(hashes []uint64, hints []statebackend.Hint) {
 	var slots [prefetchBatch]uint64
+	var groups [prefetchBatch]*group
 	for i, h := range hashes {
-		ix := t.group(h).index(uint32(h))
+		g := t.group(h)
+		ix := g.index(uint32(h))
+		groups[i&(prefetchBatch-1)] = g
 		slots[i&(prefetchBatch-1)] = ix.slots[uint32(h)&ix.mask]
 	}
 	// The slot at home is mostly the key's; else it is near, in the same cache line.
+	hints = hints[:len(hashes)]
 	for i, h := range hashes {
 		tag, s := uint32(h), slots[i&(prefetchBatch-1)]
-		ix := t.group(h).index(tag)
+		ix := groups[i&(prefetchBatch-1)].index(tag)
 		at := tag & ix.mask
 		for s != 0 && uint32(s>>32) != tag {
 			at = (at + 1) & ix.mask
@@ -35,12 +39,12 @@ func (t *PageTable) prefetch(hashes []uint64, hints []statebackend.Hint) {
 	// An entry may lie across two cache lines; its key's first bytes show.
 	far := t.lay.keyOff + unit - 1
 	sum := t.sink
-	for i, h := range hashes {
+	for i := range hashes {
 		s := uint32(slots[i&(prefetchBatch-1)])
 		if s == 0 {
 			continue
 		}
-		p, off := t.group(h).dir[s>>pageUnitBits].p, int(s&pageUnitMask)*unit
+		p, off := groups[i&(prefetchBatch-1)].dir[s>>pageUnitBits].p, int(s&pageUnitMask)*unit
 		sum += uint64(p.b[off]) + uint64(p.b[min(off+far, pageSize-1)])
 	}
 	t.sink = sum
