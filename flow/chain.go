@@ -46,7 +46,11 @@ func newChain(p *program, v *jobgraph.Vertex, g *jobgraph.JobGraph) (*chain, err
 	}
 	for _, n := range c.nodes {
 		n.fused = true
-		c.members = append(c.members, newMember(&c.run, n))
+		m := newMember(&c.run, n)
+		if i := slices.Index(c.nodes, n.input); i >= 0 {
+			m.producer = c.members[i]
+		}
+		c.members = append(c.members, m)
 	}
 	return c, nil
 }

@@ -10,27 +10,27 @@ import (
 
 // writer encodes records into an output without keys. The value is encoded from a
 // place of its own, so that the argument needs no memory.
-func writer[T any](m *member, out operator.Output, c *codec.Codec[T]) func(int64, T) {
-	place, buf := new(T), []byte(nil)
-	return func(ts int64, v T) {
+func writer[T any](m *member, out operator.Output, c *codec.Codec[T]) func(T) {
+	r, place, buf := m.run, new(T), []byte(nil)
+	return func(v T) {
 		*place = v
 		var err error
 		if buf, err = c.Append(buf[:0], place); err != nil {
 			m.fail(err)
 			return
 		}
-		out.Emit(0, ts, buf)
+		out.Emit(0, r.ts, buf)
 	}
 }
 
 // keyWriter encodes records into an output that is partitioned by key. It runs in
 // the producer's chain; a failure of the key function is said to be the key's.
-func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) func(int64, T) {
+func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) func(T) {
 	r := m.run
 	at := r.addSite(site{operator: m.node.logical.Name, key: k.name})
 	place, keyPlace := new(T), new(K)
 	buf, keyBuf := []byte(nil), []byte(nil)
-	return func(ts int64, v T) {
+	return func(v T) {
 		*place = v
 		r.at = at
 		*keyPlace = k.key(v)
@@ -43,7 +43,7 @@ func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Cod
 			r.fail(at, err)
 			return
 		}
-		out.Emit(codec.Hash(keyBuf), ts, buf)
+		out.Emit(codec.Hash(keyBuf), r.ts, buf)
 	}
 }
 
@@ -58,20 +58,23 @@ func appendKey[K comparable](c *codec.Codec[K], b []byte, key *K) ([]byte, error
 
 // plainHead decodes a batch for an operator without a key. Between two records it
 // looks once whether the task wants it to return.
-func plainHead[T any](m *member, first func(int64, T), c *codec.Codec[T]) headFunc {
+func plainHead[T any](m *member, first func(T), c *codec.Codec[T]) headFunc {
 	r, place := m.run, new(T)
 	return func(b *operator.Batch) {
-		for i := b.Next; i < b.N; {
+		start := b.Next
+		for i := start; i < b.N; {
 			if err := c.Decode(b.Payload[i], place); err != nil {
 				r.failSystem(m.site, err)
-				return
+				break
 			}
-			first(b.Timestamp[i], *place)
+			r.ts = b.Timestamp[i]
+			first(*place)
 			i++
 			b.Next = i
 			if r.err != nil || r.suspend.Load() {
-				return
+				break
 			}
 		}
+		m.in += int64(b.Next - start)
 	}
 }

@@ -26,20 +26,21 @@ type node struct {
 	input   *node // nil for a source
 	borrow  bool
 	fused   bool // a chain has it already
+	// oneToOne says that the operator emits a record for each.
+	oneToOne bool
 
 	// user is the user's object, asked for the optional interfaces of lifecycle.go.
 	user any
 	// enumerator makes a source's enumerator.
 	enumerator func() operator.Enumerator
-	// fuse puts the operator of a member in front of next, which is a func(int64,
-	// Out), nil for sinks; it returns a func(int64, In), or a pollFunc for a source.
+	// fuse puts the operator of a member in front of next, which is a func(Out), nil for sinks; it returns a func(In), or a pollFunc for a source.
 	fuse func(m *member, next any) (any, error)
-	// join makes one func(int64, Out) of several, or of none.
+	// join makes one func(Out) of several, or of none.
 	join func(nexts []any) any
-	// write makes a func(int64, In) that encodes records into the output which leads
+	// write makes a func(In) that encodes records into the output which leads
 	// to this operator. It runs in the producer's chain.
 	write func(m *member, out operator.Output) (any, error)
-	// head makes the loop that decodes batches for the func(int64, In) that fuse made.
+	// head makes the loop that decodes batches for the func(In) that fuse made.
 	head func(m *member, first any) (headFunc, error)
 }
 

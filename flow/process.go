@@ -78,7 +78,6 @@ type Context[K comparable] struct {
 	cursor
 	m      *member
 	key    K
-	ts     int64
 	timers operator.TimerService
 }
 
@@ -87,7 +86,7 @@ func (c *Context[K]) Key() K { return c.key }
 
 // Timestamp is the record's in milliseconds since the Unix epoch, or
 // [operator.NoTimestamp].
-func (c *Context[K]) Timestamp() int64 { return c.ts }
+func (c *Context[K]) Timestamp() int64 { return c.m.run.ts }
 
 // Now is the processing time, by the clock of the timers.
 func (c *Context[K]) Now() time.Time {
@@ -153,7 +152,7 @@ func Process[K comparable, A, B any](in KeyedStream[K, A], name string, setup fu
 	op := &keyedOperator[K, A, B]{in: in, values: values, setup: s, processor: p, timed: timed}
 	n.fuse = op.fuse
 	n.write = func(m *member, out operator.Output) (any, error) { return keyWriter(m, out, values, in), nil }
-	n.head = func(m *member, first any) (headFunc, error) { return op.head(m, first.(func(int64, A))), nil }
+	n.head = func(m *member, first any) (headFunc, error) { return op.head(m, first.(func(A))), nil }
 	return Stream[B]{n}
 }
 
@@ -173,7 +172,7 @@ type keyedOperator[K comparable, A, B any] struct {
 func (o *keyedOperator[K, A, B]) fuse(m *member, next any) (any, error) {
 	r := m.run
 	o.out = newOut[B](m, next)
-	o.context = &Context[K]{Runtime: m.runtime, m: m, ts: operator.NoTimestamp}
+	o.context = &Context[K]{Runtime: m.runtime, m: m}
 	o.context.index = withoutKey
 	o.keySite = r.addSite(site{operator: m.node.logical.Name, key: o.in.name})
 	if err := o.bind(m); err != nil {
@@ -181,13 +180,14 @@ func (o *keyedOperator[K, A, B]) fuse(m *member, next any) (any, error) {
 	}
 	m.keepState()
 	if f, ok := any(o.processor).(Finisher[B]); ok {
-		m.finish = func() error { return f.Finish(o.out) }
+		m.finish = func() error {
+			r.ts = operator.NoTimestamp
+			return f.Finish(o.out)
+		}
 	}
 	c := o.context
-	return func(ts int64, v A) {
-		m.in++
+	return func(v A) {
 		r.at = m.site
-		c.ts, o.out.ts = ts, ts
 		if err := o.processor.Process(c, v, o.out); err != nil {
 			m.fail(err)
 		}
@@ -217,17 +217,18 @@ func (o *keyedOperator[K, A, B]) bind(m *member) error {
 
 // head decodes a batch for the operator. It first has the states of all keys of the
 // batch loaded together; then it goes record by record.
-func (o *keyedOperator[K, A, B]) head(m *member, first func(int64, A)) headFunc {
+func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
 	r, c, place := m.run, o.context, new(A)
 	var last *operator.Batch // the batch and the record up to which states were asked for
 	lastNext := 0
 	return func(b *operator.Batch) {
-		if b.Next == 0 || b != last || b.Next != lastNext {
+		start := b.Next
+		if start == 0 || b != last || start != lastNext {
 			for _, s := range o.setup.states {
-				s.prefetch(b.Hash[b.Next:b.N], b.Next)
+				s.prefetch(b.Hash[start:b.N], start)
 			}
 		}
-		for i := b.Next; i < b.N; {
+		for i := start; i < b.N; {
 			if err := o.values.Decode(b.Payload[i], place); err != nil {
 				r.failSystem(m.site, err)
 				break
@@ -245,7 +246,8 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(int64, A)) headFunc 
 			}
 			c.ref = statebackend.Ref{Hash: b.Hash[i], Key: o.keyBuf}
 			c.index = i
-			first(b.Timestamp[i], *place)
+			r.ts = b.Timestamp[i]
+			first(*place)
 			i++
 			b.Next = i
 			if r.err != nil || r.suspend.Load() {
@@ -253,6 +255,7 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(int64, A)) headFunc 
 			}
 		}
 		c.index = withoutKey
+		m.in += int64(b.Next - start)
 		last, lastNext = b, b.Next
 	}
 }
@@ -275,8 +278,7 @@ func (o *keyedOperator[K, A, B]) fire(m *member, hash uint64, key []byte, at int
 		return r.err
 	}
 	c.ref, c.index = statebackend.Ref{Hash: hash, Key: o.keyBuf}, withoutHint
-	c.ts, o.out.ts = operator.NoTimestamp, operator.NoTimestamp
-	r.at = m.site
+	r.ts, r.at = operator.NoTimestamp, m.site
 	if err := o.timed.OnTimer(c, time.UnixMilli(at), o.out); err != nil {
 		m.fail(err)
 	}

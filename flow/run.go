@@ -16,6 +16,9 @@ type run struct {
 	// at is the site whose user code runs, so that a panic can be blamed.
 	at    int
 	sites []site
+	// ts is the timestamp of the record on its way; whoever emits with another one
+	// restores it.
+	ts int64
 	// members are the chain's operators, head first. The slice is made with the
 	// chain, since counts may be asked for at any time.
 	members []*member
@@ -43,7 +46,10 @@ type member struct {
 	runtime *Runtime
 	site    int
 	opened  bool
-	in, out int64 // records, counted by the task's goroutine
+	// in and out are records, counted by the task's goroutine: in at the head only,
+	// since elsewhere it is what the producer sent out; out not where it equals in.
+	in, out  int64
+	producer *member // in the same chain; nil at the head
 	// sent are in and out as last published for other goroutines.
 	sent struct{ in, out atomic.Int64 }
 	// finish emits an operator's last records; nil for most.
@@ -75,7 +81,7 @@ func (r *run) leave(err *error) {
 		r.panicked(v)
 		*err = r.err
 	}
-	for _, m := range r.members {
+	for _, m := range r.members { // producers come before their consumers
 		m.publish()
 	}
 }
@@ -85,6 +91,12 @@ func (m *member) fail(err error) { m.run.fail(m.site, err) }
 
 // publish makes the counts visible to other goroutines.
 func (m *member) publish() {
+	if m.producer != nil {
+		m.in = m.producer.out
+	}
+	if m.node.oneToOne {
+		m.out = m.in
+	}
 	if m.sent.in.Load() != m.in {
 		m.sent.in.Store(m.in)
 	}

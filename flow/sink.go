@@ -33,12 +33,14 @@ func To[T any](in Stream[T], name string, sink Sink[T], options ...Option) {
 		n.borrow = true
 	}
 	n.fuse = func(m *member, _ any) (any, error) {
-		r := m.run
+		r, at, write := m.run, m.site, sink.Write
+		if f, ok := sink.(SinkFunc[T]); ok {
+			write = f // spares a call
+		}
 		m.keepState()
-		return func(ts int64, v T) {
-			m.in++
-			r.at = m.site
-			if err := sink.Write(ts, v); err != nil {
+		return func(v T) {
+			r.at = at
+			if err := write(r.ts, v); err != nil {
 				m.fail(err)
 			}
 		}, nil

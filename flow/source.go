@@ -50,19 +50,30 @@ func From[T any](g *Graph, name string, source Source[T], options ...Option) Str
 	reader := source.Reader()
 	n.require(!isNil(reader))
 	n.user = reader
-	n.fuse = func(m *member, next any) (any, error) { return sourcePoll(m, reader, next.(func(int64, T))), nil }
+	n.fuse = func(m *member, next any) (any, error) { return sourcePoll(m, reader, next.(func(T))), nil }
 	return Stream[T]{n}
 }
 
+// sourceStep is what the function that a reader emits into needs. One pointer to
+// it is cheaper to keep over a call than its fields.
+type sourceStep[T any] struct {
+	r    *run
+	at   int
+	left int // records that may still be emitted in this poll
+	to   func(T)
+}
+
 // sourcePoll makes the function that lets a reader emit into the chain.
-func sourcePoll[T any](m *member, reader Reader[T], to func(int64, T)) pollFunc {
-	r, left := m.run, 0
+func sourcePoll[T any](m *member, reader Reader[T], to func(T)) pollFunc {
+	r := m.run
+	s := &sourceStep[T]{r: r, at: m.site, to: to}
 	emit := func(ts int64, v T) bool {
-		m.out++
-		to(ts, v)
-		r.at = m.site
-		left--
-		return left > 0 && r.err == nil && !r.suspend.Load()
+		s.r.ts = ts
+		s.to(v)
+		r := s.r
+		r.at = s.at
+		s.left--
+		return s.left > 0 && r.err == nil && !r.suspend.Load()
 	}
 	m.restore = func() error {
 		splits, restored := r.env.Restored(m.id)
@@ -73,7 +84,8 @@ func sourcePoll[T any](m *member, reader Reader[T], to func(int64, T)) pollFunc 
 	}
 	m.snapshot = reader.Snapshot
 	return func(limit int) (operator.SourceStatus, error) {
-		r.at, left = m.site, limit
+		r.at, s.left = s.at, limit
+		defer func() { m.out += int64(limit - s.left) }()
 		return reader.Poll(emit)
 	}
 }

@@ -23,6 +23,23 @@ type KeyedStream[K comparable, T any] struct {
 	keys   *codec.Codec[K] // nil if the type is not supported
 }
 
+// mapStep and filterStep are what the functions of a fused map and filter need. One
+// pointer to it is cheaper to keep over a call than its fields.
+type mapStep[A, B any] struct {
+	r  *run
+	at int
+	fn func(A) B
+	to func(B)
+}
+
+type filterStep[T any] struct {
+	r    *run
+	m    *member
+	at   int
+	keep func(T) bool
+	to   func(T)
+}
+
 // Mapper maps records one to one. It may implement the optional interfaces of this
 // package, for example [CheckpointListener].
 type Mapper[A, B any] interface {
@@ -33,14 +50,12 @@ type Mapper[A, B any] interface {
 func Map[A, B any](in Stream[A], name string, fn func(A) B, options ...Option) Stream[B] {
 	n := transform[A, B](in, name, jobgraph.KindMap, options)
 	n.require(fn != nil)
+	n.oneToOne = true
 	n.fuse = func(m *member, next any) (any, error) {
-		r, to := m.run, next.(func(int64, B))
-		return func(ts int64, v A) {
-			m.in++
-			r.at = m.site
-			w := fn(v)
-			m.out++
-			to(ts, w)
+		s := &mapStep[A, B]{m.run, m.site, fn, next.(func(B))}
+		return func(v A) {
+			s.r.at = s.at
+			s.to(s.fn(v))
 		}, nil
 	}
 	return Stream[B]{n}
@@ -52,19 +67,18 @@ func MapWith[A, B any](in Stream[A], name string, mapper Mapper[A, B], options .
 	n := transform[A, B](in, name, jobgraph.KindMap, options)
 	n.require(mapper != nil)
 	n.user = mapper
+	n.oneToOne = true
 	n.fuse = func(m *member, next any) (any, error) {
-		r, to := m.run, next.(func(int64, B))
+		r, at, to := m.run, m.site, next.(func(B))
 		m.keepState()
-		return func(ts int64, v A) {
-			m.in++
-			r.at = m.site
+		return func(v A) {
+			r.at = at
 			w, err := mapper.Map(v)
 			if err != nil {
 				m.fail(err)
 				return
 			}
-			m.out++
-			to(ts, w)
+			to(w)
 		}, nil
 	}
 	return Stream[B]{n}
@@ -75,13 +89,12 @@ func Filter[T any](in Stream[T], name string, keep func(T) bool, options ...Opti
 	n := transform[T, T](in, name, jobgraph.KindFilter, options)
 	n.require(keep != nil)
 	n.fuse = func(m *member, next any) (any, error) {
-		r, to := m.run, next.(func(int64, T))
-		return func(ts int64, v T) {
-			m.in++
-			r.at = m.site
-			if keep(v) {
-				m.out++
-				to(ts, v)
+		s := &filterStep[T]{m.run, m, m.site, keep, next.(func(T))}
+		return func(v T) {
+			s.r.at = s.at
+			if s.keep(v) {
+				s.m.out++
+				s.to(v)
 			}
 		}, nil
 	}
@@ -94,10 +107,8 @@ func FlatMap[A, B any](in Stream[A], name string, fn func(A) iter.Seq[B], option
 	n.require(fn != nil)
 	n.fuse = func(m *member, next any) (any, error) {
 		r, o := m.run, newOut[B](m, next)
-		return func(ts int64, v A) {
-			m.in++
+		return func(v A) {
 			r.at = m.site
-			o.ts = ts
 			for w := range fn(v) {
 				o.Emit(w)
 				if r.err != nil {
@@ -116,10 +127,8 @@ func FlatMapFunc[A, B any](in Stream[A], name string, fn func(v A, out *Out[B]) 
 	n.require(fn != nil)
 	n.fuse = func(m *member, next any) (any, error) {
 		r, o := m.run, newOut[B](m, next)
-		return func(ts int64, v A) {
-			m.in++
+		return func(v A) {
 			r.at = m.site
-			o.ts = ts
 			if err := fn(v, o); err != nil {
 				m.fail(err)
 			}
@@ -147,26 +156,31 @@ func KeyBy[K comparable, T any](in Stream[T], name string, key func(T) K) KeyedS
 // Out takes the records that an operator emits.
 type Out[T any] struct {
 	m  *member
-	to func(int64, T)
-	ts int64
+	to func(T)
 }
 
 func newOut[T any](m *member, next any) *Out[T] {
-	return &Out[T]{m: m, to: next.(func(int64, T)), ts: operator.NoTimestamp}
+	return &Out[T]{m: m, to: next.(func(T))}
 }
 
 // Emit emits a record with the timestamp of the record being processed, if any.
-func (o *Out[T]) Emit(v T) { o.EmitAt(o.ts, v) }
-
-// EmitAt emits a record with a timestamp in milliseconds since the Unix epoch.
-func (o *Out[T]) EmitAt(ts int64, v T) {
+func (o *Out[T]) Emit(v T) {
 	r := o.m.run
 	if r.err != nil {
 		return
 	}
 	o.m.out++
-	o.to(ts, v)
+	o.to(v)
 	r.at = o.m.site
+}
+
+// EmitAt emits a record with a timestamp in milliseconds since the Unix epoch.
+func (o *Out[T]) EmitAt(ts int64, v T) {
+	r := o.m.run
+	current := r.ts
+	r.ts = ts
+	o.Emit(v)
+	r.ts = current
 }
 
 // transform adds an operator with one input and one output.
@@ -189,7 +203,7 @@ func consumer[A any](in Stream[A], name string, kind jobgraph.Kind, options []Op
 	}
 	n.logical.Inputs = []jobgraph.Input{input}
 	n.write = func(m *member, out operator.Output) (any, error) { return writer(m, out, c), nil }
-	n.head = func(m *member, first any) (headFunc, error) { return plainHead(m, first.(func(int64, A)), c), nil }
+	n.head = func(m *member, first any) (headFunc, error) { return plainHead(m, first.(func(A)), c), nil }
 	return n
 }
 
@@ -197,19 +211,19 @@ func consumer[A any](in Stream[A], name string, kind jobgraph.Kind, options []Op
 func produces[B any](n *node) {
 	n.logical.Out = typeText(reflect.TypeFor[B]())
 	n.join = func(nexts []any) any {
-		fns := make([]func(int64, B), len(nexts))
+		fns := make([]func(B), len(nexts))
 		for i, f := range nexts {
-			fns[i] = f.(func(int64, B))
+			fns[i] = f.(func(B))
 		}
 		switch len(fns) {
 		case 0:
-			return func(int64, B) {}
+			return func(B) {}
 		case 1:
 			return fns[0]
 		}
-		return func(ts int64, v B) {
+		return func(v B) {
 			for _, f := range fns {
-				f(ts, v)
+				f(v)
 			}
 		}
 	}
