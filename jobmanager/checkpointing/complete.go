@@ -8,29 +8,23 @@ import (
 	"github.com/weirflow/weir/internal/assert"
 )
 
-// taskAnswered takes what a task says to a checkpoint.
-func (c *CheckpointCoordinator) taskAnswered(now time.Time, ev Event) {
-	if c.shut {
+// ignored says that a task's message has no effect at all.
+func (c *CheckpointCoordinator) ignored(from weir.AttemptID, ev Event) bool {
+	switch {
+	case c.shut:
 		c.note("shut down: %s", ev)
-		return
+	case from.Job != c.config.Job:
+		c.note("of another job: %s", ev)
+	default:
+		return false
 	}
-	switch ev := ev.(type) {
-	case Acknowledged:
-		if ev.Attempt.Job != c.config.Job {
-			c.note("of another job: %s", ev)
-			return
-		}
-		c.acknowledged(now, ev)
-	case Declined:
-		if ev.Attempt.Job != c.config.Job {
-			c.note("of another job: %s", ev)
-			return
-		}
-		c.declined(now, ev)
-	}
+	return true
 }
 
 func (c *CheckpointCoordinator) acknowledged(now time.Time, ev Acknowledged) {
+	if c.ignored(ev.Attempt, ev) {
+		return
+	}
 	p := c.find(ev.Checkpoint)
 	if p == nil {
 		c.acknowledgedLate(now, ev)
@@ -80,6 +74,9 @@ func (c *CheckpointCoordinator) discardLate(ev Acknowledged) {
 }
 
 func (c *CheckpointCoordinator) declined(now time.Time, ev Declined) {
+	if c.ignored(ev.Attempt, ev) {
+		return
+	}
 	p := c.find(ev.Checkpoint)
 	if p == nil {
 		c.note("not pending: %s", ev)
@@ -108,43 +105,32 @@ func (c *CheckpointCoordinator) writeMetadata(now time.Time, p *PendingCheckpoin
 	})
 }
 
-// completionStep takes the answers to WriteMetadata and AddLink.
-func (c *CheckpointCoordinator) completionStep(now time.Time, ev Event) {
-	switch ev := ev.(type) {
-	case MetadataWritten:
-		if p := c.takeDisposed(ev.Checkpoint); p != nil {
-			c.delete(p.id, ev.Metadata, unlinked)
-			return
-		}
-		p := c.find(ev.Checkpoint)
-		if p == nil || p.stage != atMetadata {
-			c.note("not awaited: %s", ev)
-			return
-		}
-		p.stage, p.metadata, p.bytes = beforeLink, ev.Metadata, ev.Bytes
-		c.linkNext(now)
-	case MetadataFailed:
-		if p := c.takeDisposed(ev.Checkpoint); p != nil {
-			c.discard(p.id, p.dispose())
-			return
-		}
-		p := c.find(ev.Checkpoint)
-		if p == nil || p.stage != atMetadata {
-			c.note("not awaited: %s", ev)
-			return
-		}
-		p.stage = atTasks // nothing is being written any more
-		c.abort(now, p, weir.FinalizeCheckpointFailure, "metadata: "+ev.Message)
-	case LinkAdded:
-		if c.settleLink(ev.Checkpoint, ev) {
-			c.linkAdded(now, ev)
-		}
-	case LinkFailed:
-		if c.settleLink(ev.Checkpoint, ev) {
-			c.abort(now, c.find(ev.Checkpoint), weir.FinalizeCheckpointFailure, "link: "+ev.Message)
-			c.linkNext(now)
-		}
+func (c *CheckpointCoordinator) metadataWritten(now time.Time, ev MetadataWritten) {
+	if p := c.takeDisposed(ev.Checkpoint); p != nil {
+		c.delete(p.id, ev.Metadata, unlinked)
+		return
 	}
+	p := c.find(ev.Checkpoint)
+	if p == nil || p.stage != atMetadata {
+		c.note("not awaited: %s", ev)
+		return
+	}
+	p.stage, p.metadata, p.bytes = beforeLink, ev.Metadata, ev.Bytes
+	c.linkNext(now)
+}
+
+func (c *CheckpointCoordinator) metadataFailed(now time.Time, ev MetadataFailed) {
+	if p := c.takeDisposed(ev.Checkpoint); p != nil {
+		c.discard(p.id, p.dispose())
+		return
+	}
+	p := c.find(ev.Checkpoint)
+	if p == nil || p.stage != atMetadata {
+		c.note("not awaited: %s", ev)
+		return
+	}
+	p.stage = atTasks // nothing is being written any more
+	c.abort(now, p, weir.FinalizeCheckpointFailure, "metadata: "+ev.Message)
 }
 
 // takeDisposed returns an aborted checkpoint whose metadata was being written.
@@ -189,6 +175,9 @@ func (c *CheckpointCoordinator) settleLink(id weir.CheckpointID, ev Event) bool 
 
 // linkAdded completes a checkpoint (behaviour §6).
 func (c *CheckpointCoordinator) linkAdded(now time.Time, ev LinkAdded) {
+	if !c.settleLink(ev.Checkpoint, ev) {
+		return
+	}
 	assert.That(ev.Permit != nil && ev.Permit.ID() == ev.Checkpoint, "link of %d was added without a permit for it", ev.Checkpoint)
 	p := c.find(ev.Checkpoint)
 	c.remove(p)
@@ -222,6 +211,13 @@ func (c *CheckpointCoordinator) linkAdded(now time.Time, ev LinkAdded) {
 		}
 	}
 	c.linkNext(now)
+}
+
+func (c *CheckpointCoordinator) linkFailed(now time.Time, ev LinkFailed) {
+	if c.settleLink(ev.Checkpoint, ev) {
+		c.abort(now, c.find(ev.Checkpoint), weir.FinalizeCheckpointFailure, "link: "+ev.Message)
+		c.linkNext(now)
+	}
 }
 
 // abort ends a pending checkpoint, once (behaviour §5.5).

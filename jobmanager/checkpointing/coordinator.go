@@ -74,6 +74,18 @@ func (c *CheckpointCoordinator) Step(now time.Time, ev Event) []Action {
 		c.note("stopped acting: %s", ev)
 		return c.out
 	}
+	c.dispatch(now, ev)
+	if c.roomMade {
+		c.examine(now)
+	}
+	if assert.Enabled {
+		c.check()
+	}
+	return c.out
+}
+
+// dispatch gives an event to whom it concerns.
+func (c *CheckpointCoordinator) dispatch(now time.Time, ev Event) {
 	switch ev := ev.(type) {
 	case Restored:
 		c.restored(ev)
@@ -96,29 +108,37 @@ func (c *CheckpointCoordinator) Step(now time.Time, ev Event) []Action {
 		c.requested(now, ev)
 	case BacklogChanged:
 		c.backlogChanged(now, ev)
-	case PlanCalculated, IDTaken, IDFailed, CoordinatorSnapshotted, CoordinatorFailed, TriggerFailed:
-		c.triggerStep(now, ev)
-	case Acknowledged, Declined:
-		c.taskAnswered(now, ev)
-	case MetadataWritten, MetadataFailed, LinkAdded, LinkFailed:
-		c.completionStep(now, ev)
+	case PlanCalculated:
+		c.planCalculated(now, ev)
+	case IDTaken:
+		c.idTaken(now, ev)
+	case IDFailed:
+		c.idFailed(now, ev)
+	case CoordinatorSnapshotted:
+		c.coordinatorSnapshotted(now, ev)
+	case CoordinatorFailed:
+		c.coordinatorFailed(now, ev)
+	case TriggerFailed:
+		c.taskNotTriggered(now, ev)
+	case Acknowledged:
+		c.acknowledged(now, ev)
+	case Declined:
+		c.declined(now, ev)
+	case MetadataWritten:
+		c.metadataWritten(now, ev)
+	case MetadataFailed:
+		c.metadataFailed(now, ev)
+	case LinkAdded:
+		c.linkAdded(now, ev)
+	case LinkFailed:
+		c.linkFailed(now, ev)
 	case OvertakenByOther:
-		c.overtaken(ev)
+		c.overtaken(ev.Message)
 	case CleanupEnded:
-		if _, counts := c.cleaning[ev.Cleanup]; counts {
-			delete(c.cleaning, ev.Cleanup)
-			c.roomMade = true
-		}
+		c.cleanupEnded(ev.Cleanup)
 	case HookCompleted:
 		c.note("master hooks are not supported yet: %s", ev)
 	}
-	if c.roomMade {
-		c.examine(now)
-	}
-	if assert.Enabled {
-		c.check()
-	}
-	return c.out
 }
 
 // Latest is what a restore resumes from, if there is anything. While Linking it
@@ -233,8 +253,8 @@ func (c *CheckpointCoordinator) backlogChanged(now time.Time, ev BacklogChanged)
 }
 
 // overtaken stops everything at once: what we have may be the other leader's.
-func (c *CheckpointCoordinator) overtaken(ev OvertakenByOther) {
-	c.overtook = ev.String()
+func (c *CheckpointCoordinator) overtaken(message string) {
+	c.overtook = OvertakenByOther{message}.String()
 	c.emit(c.scheduler.stop()...)
 	for _, p := range c.pending {
 		c.cancelExpiry(p)
@@ -249,7 +269,15 @@ func (c *CheckpointCoordinator) overtaken(ev OvertakenByOther) {
 		c.refuse(RefusedRequest{t.request, weir.CheckpointCoordinatorShutdown}, c.overtook)
 	}
 	c.pending, c.linking, c.disposed, c.triggering = nil, nil, nil, nil
-	c.emit(StopActing{Message: ev.Message})
+	c.emit(StopActing{Message: message})
+}
+
+// cleanupEnded makes room, if the cleanup held back triggers.
+func (c *CheckpointCoordinator) cleanupEnded(id CleanupID) {
+	if _, counts := c.cleaning[id]; counts {
+		delete(c.cleaning, id)
+		c.roomMade = true
+	}
 }
 
 func (c *CheckpointCoordinator) find(id weir.CheckpointID) *PendingCheckpoint {

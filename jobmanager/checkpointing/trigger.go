@@ -62,34 +62,6 @@ func (c *CheckpointCoordinator) refuse(r RefusedRequest, message string) {
 	c.emit(RequestEnded{Request: r.Request, Reason: r.Reason, Message: message})
 }
 
-// triggerStep takes the answers that a trigger waits for.
-func (c *CheckpointCoordinator) triggerStep(now time.Time, ev Event) {
-	switch ev := ev.(type) {
-	case PlanCalculated:
-		c.planCalculated(now, ev)
-	case IDTaken:
-		c.idTaken(now, ev)
-	case IDFailed:
-		if c.isTriggering(ev.Trigger, ev) {
-			c.triggerFailed(now, ev.Reason, ev.Message)
-		}
-	case CoordinatorSnapshotted:
-		c.coordinatorSnapshotted(now, ev)
-	case CoordinatorFailed:
-		if p := c.find(ev.Checkpoint); p != nil && p.stage == atCoordinators {
-			c.abort(now, p, weir.TriggerCheckpointFailure, fmt.Sprintf("operator coordinator %s: %s", ev.Operator, ev.Message))
-			return
-		}
-		c.note("not awaited: %s", ev)
-	case TriggerFailed:
-		if p := c.find(ev.Checkpoint); p != nil && p.Awaits(ev.Attempt) {
-			c.abort(now, p, weir.TriggerCheckpointFailure, fmt.Sprintf("%s was not triggered: %s", ev.Attempt, ev.Message))
-			return
-		}
-		c.note("not awaited: %s", ev)
-	}
-}
-
 // isTriggering says whether an answer belongs to the trigger under way, before it
 // has an id.
 func (c *CheckpointCoordinator) isTriggering(id TriggerID, ev Event) bool {
@@ -140,6 +112,12 @@ func (c *CheckpointCoordinator) idTaken(now time.Time, ev IDTaken) {
 	c.triggerTasks(now, p)
 }
 
+func (c *CheckpointCoordinator) idFailed(now time.Time, ev IDFailed) {
+	if c.isTriggering(ev.Trigger, ev) {
+		c.triggerFailed(now, ev.Reason, ev.Message)
+	}
+}
+
 // voided says why a trigger may not go on, if so: the tasks of its plan stopped
 // meanwhile.
 func (c *CheckpointCoordinator) voided(t *trigger) weir.FailureReason {
@@ -174,6 +152,24 @@ func (c *CheckpointCoordinator) coordinatorSnapshotted(now time.Time, ev Coordin
 	if p.coordinatorsMissing == 0 {
 		c.triggerTasks(now, p)
 	}
+}
+
+func (c *CheckpointCoordinator) coordinatorFailed(now time.Time, ev CoordinatorFailed) {
+	p := c.find(ev.Checkpoint)
+	if p == nil || p.stage != atCoordinators {
+		c.note("not awaited: %s", ev)
+		return
+	}
+	c.abort(now, p, weir.TriggerCheckpointFailure, fmt.Sprintf("operator coordinator %s: %s", ev.Operator, ev.Message))
+}
+
+func (c *CheckpointCoordinator) taskNotTriggered(now time.Time, ev TriggerFailed) {
+	p := c.find(ev.Checkpoint)
+	if p == nil || !p.Awaits(ev.Attempt) {
+		c.note("not awaited: %s", ev)
+		return
+	}
+	c.abort(now, p, weir.TriggerCheckpointFailure, fmt.Sprintf("%s was not triggered: %s", ev.Attempt, ev.Message))
 }
 
 func (c *CheckpointCoordinator) triggerTasks(now time.Time, p *PendingCheckpoint) {

@@ -20,7 +20,7 @@ func (h *Holder) requested(ev CheckpointRequested) {
 		h.subtasks[i].gate.Mark(ev.Checkpoint)
 	}
 	h.snapshots = append(h.snapshots, &snapshot{checkpoint: ev.Checkpoint})
-	h.emit(SnapshotCoordinator{ev.Checkpoint})
+	h.emit(SnapshotCoordinator{Checkpoint: h.newest})
 }
 
 // snapshotTaken closes the gates: what the coordinator gives from now on is not part
