@@ -23,6 +23,7 @@ const (
 	MaxKeyLength   = 1024
 	MaxValueLength = 256 << 10
 	MaxTxnOps      = 64
+	MaxTxnLength   = 1 << 20 // of all keys and values of a transaction together
 )
 
 // DefaultLeaseTTL is how long a leader that is not heard of is waited for.

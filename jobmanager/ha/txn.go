@@ -46,6 +46,7 @@ func CheckTxn(ops []Op) error {
 		return fmt.Errorf("%w: a transaction of %d operations, want 1 to %d", ErrTooLarge, len(ops), MaxTxnOps)
 	}
 	seen := make(map[string]bool, len(ops))
+	total := 0
 	for _, op := range ops {
 		if op.Key == "" || len(op.Key) > MaxKeyLength {
 			return fmt.Errorf("%w: a key of %d bytes, want 1 to %d", ErrTooLarge, len(op.Key), MaxKeyLength)
@@ -60,6 +61,10 @@ func CheckTxn(ops []Op) error {
 			return fmt.Errorf("%w: %q occurs twice in a transaction", ErrBadKey, op.Key)
 		}
 		seen[op.Key] = true
+		total += len(op.Key) + len(op.Value)
+	}
+	if total > MaxTxnLength {
+		return fmt.Errorf("%w: a transaction of %d bytes, want at most %d", ErrTooLarge, total, MaxTxnLength)
 	}
 	return nil
 }

@@ -106,6 +106,8 @@ func limits(t *testing.T, s System) {
 		"no ops": {}, "many ops": many, "no key": {ha.Create("", nil)},
 		"long key":   {ha.Create(strings.Repeat("k", ha.MaxKeyLength+1), nil)},
 		"long value": {ha.Create("k", make([]byte, ha.MaxValueLength+1))},
+		"long values": {ha.Create("k0", make([]byte, ha.MaxValueLength)), ha.Create("k1", make([]byte, ha.MaxValueLength)),
+			ha.Create("k2", make([]byte, ha.MaxValueLength)), ha.Create("k3", make([]byte, ha.MaxValueLength))},
 	} {
 		_, err := c.Txn(ctxOf(t), l.Epoch(), ops...)
 		wantIs(t, name, err, ha.ErrTooLarge)

@@ -1,0 +1,123 @@
+package etcdserver_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/jobmanager/ha/etcdserver"
+)
+
+func start(t *testing.T, dir string) *etcdserver.Server {
+	t.Helper()
+	s, err := etcdserver.Start(t.Context(), etcdserver.Options{Dir: dir, Sync: etcdserver.Unsynced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func stop(t *testing.T, s *etcdserver.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for range 2 {
+		if err := s.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestServerKeepsItsKeysOverARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "by", "start")
+	for run := range 2 {
+		s := start(t, dir)
+		c := s.Client()
+		if run == 0 {
+			if _, err := c.Put(t.Context(), "k", "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := c.Get(t.Context(), "k")
+		if err != nil || len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != "v" {
+			t.Fatalf("run %d: %+v, %v", run, resp, err)
+		}
+		if err := c.Close(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		stop(t, s)
+		select {
+		case <-s.Stopped():
+		default:
+			t.Error("not stopped after Close")
+		}
+	}
+}
+
+func TestSecondServerInADirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir)
+	_, err := etcdserver.Start(t.Context(), etcdserver.Options{Dir: dir})
+	if !errors.Is(err, etcdserver.ErrInUse) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("second Start: %v", err)
+	}
+	stop(t, s)
+	stop(t, start(t, dir))
+}
+
+func TestUnusableDirectoryIsAClearError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := etcdserver.Start(t.Context(), etcdserver.Options{Dir: filepath.Join(file, "below")})
+	if !errors.Is(err, etcdserver.ErrDirectory) {
+		t.Errorf("below a file: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "etcd"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the lock was given back
+		_, err = etcdserver.Start(t.Context(), etcdserver.Options{Dir: dir})
+		if !errors.Is(err, etcdserver.ErrDirectory) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("a file is in etcd's place: %v", err)
+		}
+	}
+}
+
+func TestDamagedDirectoryIsAClearError(t *testing.T) {
+	for _, damage := range []string{"member/snap/db", "member/wal"} {
+		dir := t.TempDir()
+		stop(t, start(t, dir))
+		path := filepath.Join(dir, "etcd", damage)
+		files := []string{path}
+		if info, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		} else if info.IsDir() {
+			if files, err = filepath.Glob(path + "/*.wal"); err != nil || len(files) == 0 {
+				t.Fatalf("log files %v, %v", files, err)
+			}
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range min(len(b), 20_000) {
+				b[i] ^= 0x55
+			}
+			if err := os.WriteFile(f, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := etcdserver.Start(t.Context(), etcdserver.Options{Dir: dir})
+		if !errors.Is(err, etcdserver.ErrDamaged) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("damaged %s: %v", damage, err)
+		}
+	}
+}
