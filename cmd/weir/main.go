@@ -1,0 +1,10 @@
+// Command weir is everything: the daemons, the client commands, and the jobs that
+// are shipped with it. weir --help says how to begin.
+package main
+
+import (
+	"github.com/weirflow/weir/daemon"
+	"github.com/weirflow/weir/jobs"
+)
+
+func main() { daemon.Main(jobs.All()...) }

@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/weirflow/weir/blobstore/fs"
+	"github.com/weirflow/weir/cli"
+	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/jobmanager"
+	"github.com/weirflow/weir/jobmanager/ha"
+	"github.com/weirflow/weir/jobmanager/ha/etcd"
+	"github.com/weirflow/weir/jobmanager/ha/etcdserver"
+	"github.com/weirflow/weir/metrics"
+	weirgrpc "github.com/weirflow/weir/rpc/grpc"
+)
+
+// jobManager runs a JobManager until ctx ends.
+func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready func(cli.Ready)) (err error) {
+	if err := checkListen("--listen", o.Listen, o.Insecure); err != nil {
+		return err
+	}
+	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager"))}
+	j.group = group.New(context.WithoutCancel(ctx), "jobmanager")
+	j.parts.add(j.group.Stop)
+	defer func() { err = errors.Join(err, j.parts.stop()) }()
+	r, err := j.start(ctx)
+	if err != nil {
+		return err
+	}
+	ready(r)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-j.group.Context().Done():
+		return context.Cause(j.group.Context())
+	}
+}
+
+// jobManagerRole is one JobManager while it is assembled and runs.
+type jobManagerRole struct {
+	*process
+	o     cli.JobManagerOptions
+	log   *zap.Logger
+	group *group.Group
+	parts parts
+}
+
+func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
+	checkpoints, err := filepath.Abs(j.o.CheckpointDir)
+	if err != nil {
+		return cli.Ready{}, fmt.Errorf("--checkpoint-dir: %w", err)
+	}
+	store, err := fs.Open(checkpoints)
+	if err != nil {
+		return cli.Ready{}, fmt.Errorf("--checkpoint-dir: %w", err)
+	}
+	socket, err := listen(ctx, "--listen", j.o.Listen)
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	j.parts.add(func(context.Context) error { return ignoreClosed(socket.Close()) })
+	address, err := advertised(j.o.Advertise, socket.Addr())
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	registry, err := j.registry(ctx)
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	m := metrics.New(metrics.Build{Role: "jobmanager", CodeID: j.codeID})
+	metricsAddress, err := serveMetrics(ctx, j.group, &j.parts, j.o.MetricsListen, j.o.Insecure, m)
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	jm, err := jobmanager.New(jobmanager.Config{
+		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
+		Catalog: j.catalog, Registry: registry, Blobs: store, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+	})
+	if err != nil {
+		return cli.Ready{}, invalid(err.Error(), "")
+	}
+	j.parts.add(jm.Stop)
+	if err := jm.Start(ctx); err != nil {
+		return cli.Ready{}, err
+	}
+	if err := j.serve(socket, jm); err != nil {
+		return cli.Ready{}, err
+	}
+	if len(j.o.EtcdEndpoints) == 0 { // nobody else can lead: wait until it does
+		if err := jm.AwaitLeading(ctx); err != nil {
+			return cli.Ready{}, err
+		}
+	}
+	return cli.Ready{Role: "jobmanager", Control: address, Metrics: metricsAddress, CheckpointDir: checkpoints}, nil
+}
+
+// registry connects to etcd, which it starts itself if none is named.
+func (j *jobManagerRole) registry(ctx context.Context) (ha.Registry, error) {
+	o := etcd.Options{Cluster: j.o.ClusterID, Logger: j.log}
+	var registry *etcd.Registry
+	if len(j.o.EtcdEndpoints) > 0 {
+		r, err := etcd.Dial(j.o.EtcdEndpoints, o)
+		if err != nil {
+			return nil, err
+		}
+		registry = r
+	} else {
+		server, err := etcdserver.Start(ctx, etcdserver.Options{Dir: j.o.DataDir, Logger: j.log})
+		if err != nil {
+			return nil, fmt.Errorf("--data-dir: %w", err)
+		}
+		j.parts.add(server.Close)
+		o.Sole, o.LeaseTTL = true, embeddedLease
+		if registry, err = etcd.New(server.Client(), o); err != nil {
+			return nil, err
+		}
+	}
+	j.parts.add(func(context.Context) error { return registry.Close() })
+	return registry, nil
+}
+
+// embeddedLease is how long a JobManager with an etcd of its own may stall: nobody
+// waits for its place.
+const embeddedLease = time.Minute
+
+// candidateID names this process in the election. With embedded etcd it is always
+// the same, so that the JobManager recognises its own former lease.
+func candidateID(o cli.JobManagerOptions, address string) string {
+	if len(o.EtcdEndpoints) == 0 {
+		return "embedded"
+	}
+	return address + "-" + rand.Text()
+}
+
+// serve serves TaskManagers, clients and health checks.
+func (j *jobManagerRole) serve(socket net.Listener, jm *jobmanager.JobManager) error {
+	gs := grpc.NewServer(append(weirgrpc.ServerOptions(), grpc.Creds(insecure.NewCredentials()))...)
+	weirgrpc.NewServer(j.group, jm, jm).Register(gs)
+	h := health.NewServer()
+	grpc_health_v1.RegisterHealthServer(gs, h)
+	h.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
+	err := j.group.Go("control", func(context.Context) error {
+		if err := gs.Serve(socket); err != nil {
+			return fmt.Errorf("serve control: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	j.parts.add(func(context.Context) error { gs.Stop(); return nil })
+	return nil
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/blobstore/fs"
+	"github.com/weirflow/weir/cli"
+	"github.com/weirflow/weir/client"
+	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/localfs"
+	"github.com/weirflow/weir/metrics"
+	"github.com/weirflow/weir/netstack"
+	"github.com/weirflow/weir/netstack/link/grpclink"
+	weirgrpc "github.com/weirflow/weir/rpc/grpc"
+	"github.com/weirflow/weir/statebackend"
+	"github.com/weirflow/weir/statebackend/heap"
+	"github.com/weirflow/weir/taskmanager"
+)
+
+// taskManager runs a TaskManager until ctx ends.
+func (p *process) taskManager(ctx context.Context, o cli.TaskManagerOptions, ready func(cli.Ready)) (err error) {
+	if err := checkListen("--listen", o.Listen, o.Insecure); err != nil {
+		return err
+	}
+	t := &taskManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "taskmanager"))}
+	t.group = group.New(context.WithoutCancel(ctx), "taskmanager")
+	t.parts.add(t.group.Stop)
+	defer func() { err = errors.Join(err, t.parts.stop()) }()
+	r, err := t.start(ctx)
+	if err != nil {
+		return err
+	}
+	ready(r)
+	return t.await(ctx)
+}
+
+// taskManagerRole is one TaskManager while it is assembled and runs.
+type taskManagerRole struct {
+	*process
+	o     cli.TaskManagerOptions
+	log   *zap.Logger
+	group *group.Group
+	parts parts
+	stuck chan error // user code that does not return
+}
+
+func (t *taskManagerRole) start(ctx context.Context) (cli.Ready, error) {
+	dir, err := localfs.Dir(t.o.DataDir)
+	if err != nil {
+		return cli.Ready{}, fmt.Errorf("--data-dir: %w", err)
+	}
+	who, err := identify(dir)
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	t.parts.add(func(context.Context) error { return who.lock.Close() })
+	store, err := t.store()
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	m := metrics.New(metrics.Build{Role: "taskmanager", CodeID: t.codeID})
+	metricsAddress, err := serveMetrics(ctx, t.group, &t.parts, t.o.MetricsListen, t.o.Insecure, m)
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	stack, address, err := t.stack(ctx, who)
+	if err != nil {
+		return cli.Ready{}, err
+	}
+	m.BuffersFrom(func() (inUse, total int) {
+		s := stack.Stats()
+		return s.UsedBuffers, s.TotalBuffers
+	})
+	if err := t.engine(ctx, who, stack, address, metricsAddress, store, m); err != nil {
+		return cli.Ready{}, err
+	}
+	return cli.Ready{Role: "taskmanager", Data: address, Metrics: metricsAddress, ID: who.id.String()}, nil
+}
+
+// store is the checkpoint store: where the flag says, else where the JobManager says.
+func (t *taskManagerRole) store() (blobstore.Store, error) {
+	if t.o.CheckpointDir != "" {
+		return fs.Open(t.o.CheckpointDir)
+	}
+	c, err := client.New(t.o.JobManagers, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	t.parts.add(func(context.Context) error { return c.Close() })
+	return &sharedStore{
+		where: func(ctx context.Context) (string, error) {
+			info, err := c.Cluster(ctx)
+			return info.CheckpointDir, err
+		},
+		open: func(dir string) (blobstore.Store, error) {
+			s, err := fs.OpenExisting(dir)
+			if err != nil {
+				return nil, fmt.Errorf("the JobManager's checkpoint directory is not here: %w (mount it, or give --checkpoint-dir)", err)
+			}
+			return s, nil
+		},
+	}, nil
+}
+
+// stack starts the data path and returns the address that peers are told.
+func (t *taskManagerRole) stack(ctx context.Context, who identity) (*netstack.Stack, string, error) {
+	plain := insecure.NewCredentials()
+	var bound net.Addr
+	transport := grpclink.New(t.group, grpclink.Options{
+		Client: plain, Server: plain,
+		Listen: func(ctx context.Context, address string) (net.Listener, error) {
+			l, err := listen(ctx, "--listen", address)
+			if err == nil {
+				bound = l.Addr()
+			}
+			return l, err
+		},
+	})
+	stack, err := netstack.New(netstack.Options{
+		TaskManager: who.id, Incarnation: who.incarnation, Listen: t.o.Listen, Transport: transport,
+		Memory: t.o.Memory, Logger: t.log,
+	})
+	if err != nil {
+		return nil, "", invalid(err.Error(), "")
+	}
+	t.parts.add(stack.Close)
+	if err := stack.Start(ctx); err != nil {
+		return nil, "", err
+	}
+	address, err := advertised(t.o.Advertise, bound)
+	return stack, address, err
+}
+
+// engine starts the TaskManager proper.
+func (t *taskManagerRole) engine(ctx context.Context, who identity, stack *netstack.Stack, address, metricsAddress string, store blobstore.Store, m *metrics.Registry) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	t.stuck = make(chan error, 1)
+	tm, err := taskmanager.New(taskmanager.Options{
+		ID: who.id, Incarnation: who.incarnation, CodeID: t.codeID, Slots: t.o.Slots, Host: host,
+		DataAddress: address, MetricsAddress: metricsAddress, Memory: t.o.Memory,
+		Catalog: t.catalog, Stack: stack, Store: store, Backends: backends(),
+		Dialer:  weirgrpc.NewDialer(t.group, t.o.JobManagers, insecure.NewCredentials()),
+		Metrics: m, Logger: t.log,
+		Escalate: func(_ weir.AttemptID, err error) {
+			select {
+			case t.stuck <- err:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		return invalid(err.Error(), "")
+	}
+	t.parts.add(tm.Close)
+	return tm.Start(ctx)
+}
+
+// await returns when ctx ends, or when the process must not go on.
+func (t *taskManagerRole) await(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-t.group.Context().Done():
+		return context.Cause(t.group.Context())
+	case err := <-t.stuck:
+		t.log.Error("user code does not return: this process ends, the job is restarted elsewhere", zap.Error(err))
+		return fmt.Errorf("user code does not return: %w", err)
+	}
+}
+
+// heapPages bounds the idle pages that the heap backend keeps for reuse, in bytes.
+const heapPages = 64 << 20
+
+// backends are the state backends of this binary, by name. Their pages come from one
+// pool.
+func backends() map[string]statebackend.Factory {
+	h := heap.NewFactory(heap.NewPagePool(heapPages))
+	return map[string]statebackend.Factory{h.Name(): h}
+}
