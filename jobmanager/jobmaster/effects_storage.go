@@ -279,13 +279,18 @@ func (l *loop) load() {
 }
 
 func (l *loop) tryLoad(ctx context.Context) (loaded, error) {
-	body, err := readSubmission(ctx, l.deps.Blobs, l.m.record.Body)
+	body, err := ReadSubmission(ctx, l.deps.Blobs, l.m.record.Body)
 	if err != nil {
 		return loaded{}, err
 	}
 	settings, err := joboption.Parse(body.Options)
 	if err != nil {
 		return loaded{}, err
+	}
+	if body.From != nil {
+		if err := l.deps.Jobs.SkipCheckpointIDs(ctx, l.m.record.Job, body.From.Checkpoint); err != nil {
+			return loaded{}, err
+		}
 	}
 	chain, err := store.OpenChain(ctx, l.deps.Jobs, l.m.record.Job)
 	if err != nil {

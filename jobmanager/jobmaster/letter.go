@@ -22,6 +22,7 @@ type Slots interface {
 type Grant struct {
 	resource.Slot
 	DataAddress string
+	Host        string // for people
 	Session     rpc.Session
 }
 

@@ -221,7 +221,7 @@ func (l *loop) granted(x granted) {
 		at := execgraph.Location{TaskManager: g.TaskManager, Incarnation: g.Incarnation, Slot: g.Index}
 		slots[i] = Slot{Location: at, DataAddress: g.DataAddress}
 		l.sessions[taskManagerOf(at)] = g.Session
-		l.hosts[g.TaskManager] = g.DataAddress
+		l.hosts[g.TaskManager] = g.Host
 	}
 	if l.core == nil {
 		return

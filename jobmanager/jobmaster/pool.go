@@ -24,6 +24,9 @@ func NewPools(g *group.Group) *Pools {
 	return &Pools{storage: newPool(g, "job/io/storage", storageWidth), deletion: newPool(g, "job/io/deletion", deletionWidth)}
 }
 
+// Delete runs a deletion some time later.
+func (p *Pools) Delete(fn func(ctx context.Context)) { p.deletion.do(fn) }
+
 // pool runs calls on at most width goroutines, in order of their arrival. An idle
 // pool has none.
 type pool struct {

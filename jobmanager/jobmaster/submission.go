@@ -116,8 +116,8 @@ func WriteSubmission(ctx context.Context, blobs blobstore.Store, job weir.JobID,
 	return nil
 }
 
-// readSubmission reads the body of this name.
-func readSubmission(ctx context.Context, blobs blobstore.Store, name string) (*Submission, error) {
+// ReadSubmission reads the body of this name.
+func ReadSubmission(ctx context.Context, blobs blobstore.Store, name string) (*Submission, error) {
 	r, err := blobs.Open(ctx, name, 0, -1)
 	if err != nil {
 		return nil, fmt.Errorf("open job body: %w", err)

@@ -1,0 +1,81 @@
+package jobmanager
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/jobmanager/jobmaster"
+	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
+)
+
+// origin reads and checks the snapshot that a job is to start from (behaviour §11,
+// NO_CLAIM): it is not ours and never deleted. Vertices whose user set no maximum
+// parallelism take that of their state.
+func origin(ctx context.Context, blobs blobstore.Store, from string, graph *jobgraph.JobGraph) (*jobmaster.Origin, error) {
+	name, err := metadataName(blobs.Location(), from)
+	if err != nil {
+		return nil, err
+	}
+	s, err := snapshotmeta.Open(ctx, blobs, name)
+	if err != nil {
+		return nil, originError(from, err)
+	}
+	jobmaster.AdoptMaxParallelism(graph, s)
+	if err := jobmaster.CheckRestore(graph, s); err != nil {
+		return nil, fault(rpc.CodeInvalidArgument, "state is found by the names of operators; keep them when a job changes",
+			"start from %s: %v", from, err)
+	}
+	return &jobmaster.Origin{
+		Path: from, Metadata: name, Checkpoint: s.Header.Checkpoint, Kind: s.Header.Kind, Bytes: s.Bytes(),
+	}, nil
+}
+
+// metadataName finds the blob that a path means. It is absolute, under the checkpoint
+// directory, or relative to it, and names the directory of a snapshot or the
+// _metadata in it.
+func metadataName(location, from string) (string, error) {
+	bad := func(why string) error {
+		return fault(rpc.CodeInvalidArgument, "give the path that `weir checkpoints` prints, such as "+path.Join(location, "JOB/chk-7"),
+			"start from %q: %s", from, why)
+	}
+	if slices.Contains(strings.Split(from, "/"), "..") || strings.ContainsAny(from, "\x00\\") {
+		return "", bad("the path goes up")
+	}
+	rel := from
+	if strings.HasPrefix(from, "/") || strings.HasPrefix(from, location+"/") {
+		rest, ok := strings.CutPrefix(path.Clean(from), path.Clean(location)+"/")
+		if !ok {
+			return "", bad("the path is not in the cluster's checkpoint directory " + location)
+		}
+		rel = rest
+	}
+	rel = strings.TrimSuffix(path.Clean(rel), "/"+snapshotmeta.MetadataFile)
+	name := path.Join(rel, snapshotmeta.MetadataFile)
+	const depth = 2 // JOB/chk-N/_metadata
+	if blobstore.CheckName(name) != nil || strings.Count(name, "/") != depth {
+		return "", bad("the path does not look like JOB/chk-N")
+	}
+	return name, nil
+}
+
+// originError says what is wrong with a snapshot, and what to do.
+func originError(from string, err error) error {
+	switch {
+	case errors.Is(err, snapshotmeta.ErrNotFound) || errors.Is(err, blobstore.ErrNotFound):
+		return fault(rpc.CodeNotFound, "`weir checkpoints JOB` lists those there are", "start from %s: there is no snapshot", from)
+	case errors.Is(err, snapshotmeta.ErrNotSnapshot):
+		return fault(rpc.CodeInvalidArgument, "give the directory of a checkpoint", "start from %s: this is not a snapshot: %v", from, err)
+	case errors.Is(err, snapshotmeta.ErrNewerVersion):
+		return fault(rpc.CodeInvalidArgument, "use the version that wrote it, or a later one", "start from %s: %v", from, err)
+	case errors.Is(err, snapshotmeta.ErrCorrupt) || errors.Is(err, snapshotmeta.ErrTruncated):
+		return fault(rpc.CodeInvalidArgument, "choose an earlier checkpoint", "start from %s: the snapshot is damaged: %v", from, err)
+	default:
+		return fault(rpc.CodeUnavailable, "", "start from %s: %v", from, err)
+	}
+}

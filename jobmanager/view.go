@@ -1,0 +1,112 @@
+package jobmanager
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/checkpointing"
+	"github.com/weirflow/weir/jobmanager/execgraph"
+	"github.com/weirflow/weir/jobmanager/ha"
+	"github.com/weirflow/weir/jobmanager/joboption"
+	"github.com/weirflow/weir/jobmanager/jobmaster"
+	"github.com/weirflow/weir/rpc"
+)
+
+// recorded is what the records say of a job.
+func recorded(job ha.Job) jobmaster.Report {
+	r := jobmaster.Report{Job: job.Record, Started: job.Record.Submitted}
+	for s := rpc.JobInitializing; s <= rpc.JobFailed; s++ {
+		if s.String() == job.Status.State {
+			r.Status = s
+		}
+	}
+	r.Restarts, r.Failure = int(job.Status.Restarts), job.Status.Failure
+	if job.Status.Terminal {
+		result := jobmaster.DecodeResult(job.Status.Result)
+		r.Ended, r.Detail, r.Latest = job.Status.Since, result.Detail, result.LastCheckpoint
+		r.Tasks = make([]execgraph.Execution, min(max(result.Tasks, 0), weir.MaxMaxParallelism))
+	}
+	return r
+}
+
+func summary(r jobmaster.Report) rpc.JobSummary {
+	return rpc.JobSummary{
+		Job: r.Job.Job, Name: r.Job.Name, Entrypoint: r.Job.EntryPoint, Status: r.Status, Detail: r.Detail,
+		Started: r.Started, Ended: r.Ended, Tasks: len(r.Tasks), Running: r.Running, Restarts: r.Restarts, LastCheckpoint: r.Latest,
+	}
+}
+
+func detail(r jobmaster.Report) rpc.JobDetail {
+	d := rpc.JobDetail{JobSummary: summary(r), RequestID: r.Job.RequestID, Failure: r.Failure, RestoredFrom: r.RestoredFrom}
+	if r.Body == nil {
+		return d
+	}
+	d.Params, d.Graph = r.Body.Params, *r.Body.Graph
+	d.Options = r.Body.Options
+	if settings, err := joboption.Parse(r.Body.Options); err == nil {
+		d.Options = joboption.Effective(r.Body.Options, settings)
+	}
+	if d.RestoredFrom == "" && r.Body.From != nil {
+		d.RestoredFrom = r.Body.From.Path
+	}
+	for _, x := range r.Tasks {
+		if int(x.ID.Vertex) >= len(d.Graph.Vertices) || r.Spec == nil {
+			continue
+		}
+		t := rpc.TaskDetail{Attempt: x.ID, Vertex: d.Graph.Vertices[x.ID.Vertex].Name, State: rpc.TaskState(x.State), Stats: r.Stats[x.ID]}
+		if x.State >= execgraph.Scheduled && x.At != (execgraph.Location{}) {
+			t.TaskManager = fmt.Sprintf("%s/%.8s", r.Hosts[x.At.TaskManager], x.At.TaskManager)
+		}
+		if x.Failure != nil {
+			t.Failure = x.Failure.Error()
+		}
+		d.Tasks = append(d.Tasks, t)
+	}
+	return d
+}
+
+// checkpoints joins what the job's coordinator remembers with the links of the chain,
+// of which older ones may be from an earlier leader.
+func checkpoints(r jobmaster.Report, links []ha.Link, location string) rpc.CheckpointList {
+	s := r.Checkpoints
+	list := rpc.CheckpointList{Job: r.Job.Job, Completed: s.Completed, Failed: s.Failed, Pending: s.Pending, Restored: s.Restored}
+	known := make(map[weir.CheckpointID]bool)
+	for i := range s.Recent {
+		info := checkpoint(r, &s.Recent[i], location)
+		known[info.ID] = true
+		list.Recent = append(list.Recent, info)
+	}
+	for i := len(links) - 1; i >= 0; i-- {
+		if l := links[i]; !known[l.Checkpoint] {
+			list.Recent = append(list.Recent, rpc.CheckpointInfo{
+				ID: l.Checkpoint, Kind: l.Kind, Status: rpc.CheckpointCompleted, Triggered: l.At, Bytes: l.Bytes, Path: pathOf(location, l.Metadata),
+			})
+		}
+	}
+	return list
+}
+
+func checkpoint(r jobmaster.Report, s *checkpointing.CheckpointStatistics, location string) rpc.CheckpointInfo {
+	info := rpc.CheckpointInfo{
+		ID: s.ID, Kind: s.Kind, Status: rpc.CheckpointStatus(s.Status), Triggered: s.Triggered, Duration: s.Duration, Bytes: s.Bytes,
+		Path: pathOf(location, s.Metadata), Reason: s.Reason, Message: s.Message,
+	}
+	for _, t := range s.Subtasks {
+		sub := rpc.SubtaskCheckpoint{Attempt: t.Attempt, Acknowledged: t.Acknowledged, Metrics: t.Metrics}
+		if r.Spec != nil && int(t.Attempt.Vertex) < len(r.Spec.Graph.Vertices) {
+			sub.Vertex = r.Spec.Graph.Vertices[t.Attempt.Vertex].Name
+		}
+		info.Subtasks = append(info.Subtasks, sub)
+	}
+	return info
+}
+
+// pathOf is the directory of a snapshot, as a user gives it to --from.
+func pathOf(location, metadata string) string {
+	if metadata == "" {
+		return ""
+	}
+	return path.Join(location, path.Dir(metadata))
+}
+
