@@ -15,6 +15,7 @@ type output struct {
 	p    *partition.ResultPartition
 	task *Task
 	full bool
+	seen int64 // the partition's count of handed-over records when it was last looked at
 }
 
 var _ operator.Output = (*output)(nil)
@@ -42,7 +43,16 @@ func (o *output) emitFull(hash uint64, timestamp int64, payload []byte) {
 	o.look()
 }
 
+// look finds out whether the partition has room for more. That can only have changed
+// when a segment was handed over, and the partition's count with it; asking takes a
+// lock, looking at the count does not.
 func (o *output) look() {
+	o.p.FlushIfRequested()
+	n := o.p.Records()
+	if n == o.seen && !o.full {
+		return
+	}
+	o.seen = n
 	o.full = !o.p.Available()
 	if o.full {
 		o.task.suspend.Store(true)

@@ -33,6 +33,10 @@ func (t *Task) prepare(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	// Peers may look for the channels while state is restored; what they send waits.
+	if err := t.io.Start(); err != nil {
+		return fmt.Errorf("open channels: %w", err)
+	}
 	for _, p := range t.io.Outputs {
 		t.outputs = append(t.outputs, &output{p: p, task: t})
 	}
@@ -55,9 +59,6 @@ func (t *Task) prepare(ctx context.Context) error {
 	}
 	t.prepareInput()
 	t.view.Store(&view{io: t.io, in: t.in, chain: c, outputs: t.outputs})
-	if err := t.io.Start(); err != nil {
-		return fmt.Errorf("open channels: %w", err)
-	}
 	return nil
 }
 
