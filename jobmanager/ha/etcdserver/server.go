@@ -11,13 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/weirflow/weir/internal/group"
 	"github.com/weirflow/weir/localfs"
@@ -90,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return s.lock.Close()
 	})
 	err = group.Catch(func() (err error) {
-		if err := checkDatabase(dir); err != nil {
+		if err := checkDatabase(dir, quiet(o.Logger)); err != nil {
 			return err
 		}
 		s.etcd, err = embed.StartEtcd(config(dir, o))
@@ -100,7 +99,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		// After a panic parts of etcd may live on, so the lock is kept: this process must
 		// not try again.
 		var p *group.PanicError
-		if !errors.As(err, &p) {
+		if errors.As(err, &p) {
+			o.Logger.Error("etcd panicked while it started", zap.Error(p), zap.String("stack", p.Stack))
+		} else {
 			err = errors.Join(err, lock.Close())
 		}
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, dir, err)
@@ -147,18 +148,14 @@ func probe(dir string) error {
 	return err
 }
 
-// checkDatabase opens etcd's database, if there is one: etcd does so on a goroutine of
-// its own, whose panic nobody can catch.
-func checkDatabase(dir string) error {
+// checkDatabase opens etcd's database, if there is one, as etcd does: but etcd does so
+// on a goroutine of its own, whose panic nobody can catch.
+func checkDatabase(dir string, l *zap.Logger) error {
 	path := filepath.Join(dir, "member", "snap", "db")
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
-	}
-	return db.Close()
+	return backend.NewDefaultBackend(l, path).Close()
 }
 
 // Sizes and times of an etcd that holds little and is alone.
@@ -195,12 +192,6 @@ func config(dir string, o Options) *embed.Config {
 	cfg.UnsafeNoFsync = bool(o.Sync)
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(quiet(o.Logger))
 	return cfg
-}
-
-// quiet lets warnings and errors through, and turns the end of the process, which etcd
-// demands when it cannot start, into a panic that Start catches.
-func quiet(l *zap.Logger) *zap.Logger {
-	return l.Named("etcd").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel), zap.WithFatalHook(zapcore.WriteThenPanic))
 }
 
 // shrinkLog makes segments of etcd's log, which are allocated whole, as small as what

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/weirflow/weir/jobmanager/ha/etcdserver"
 )
 
@@ -54,6 +58,25 @@ func TestServerKeepsItsKeysOverARestart(t *testing.T) {
 		case <-s.Stopped():
 		default:
 			t.Error("not stopped after Close")
+		}
+	}
+}
+
+func TestOrdinaryStartIsQuiet(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	dir := t.TempDir()
+	for range 2 {
+		s, err := etcdserver.Start(t.Context(), etcdserver.Options{Dir: dir, Logger: zap.New(core)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop(t, s)
+	}
+	// What is logged is about this run, such as a request cancelled by so early a stop;
+	// not what etcd warns of at every start, and nothing below a warning.
+	for _, e := range logs.All() {
+		if e.Level < zapcore.WarnLevel || strings.Contains(e.Message, "not recommended") || strings.Contains(e.Message, "simple token") {
+			t.Errorf("logged: %s %s %v", e.Level, e.Message, e.ContextMap())
 		}
 	}
 }
