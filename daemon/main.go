@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir/cli"
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/internal/stoppoint"
 )
 
 // exitInterrupted is the exit code that a shell expects of an interrupted command.
@@ -35,6 +36,10 @@ func Main(jobs ...flow.Job) {
 }
 
 func run(jobs []flow.Job, args []string) int {
+	if err := stoppoint.Arm(os.Getenv(stoppoint.Variable)); err != nil {
+		fmt.Fprintln(os.Stderr, "weir:", err)
+		return cli.ExitUsage
+	}
 	roles, err := newRoles(jobs)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "weir:", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/internal/stoppoint"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/checkpointing/store"
 	"github.com/weirflow/weir/jobmanager/ha"
@@ -142,6 +143,7 @@ func (l *loop) addLink(ctx context.Context, a checkpointing.AddLink) Event {
 	}
 	switch {
 	case err == nil:
+		stoppoint.At(stoppoint.Linked)
 		return Checkpointing{checkpointing.LinkAdded{Checkpoint: a.Checkpoint, Permit: permit}}
 	case ctx.Err() != nil:
 		return nil // not known, and nobody waits: the leader stops

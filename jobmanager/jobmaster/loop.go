@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/internal/stoppoint"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/checkpointing/store"
 	"github.com/weirflow/weir/jobmanager/execgraph"
@@ -242,6 +243,7 @@ func (l *loop) received(m rpc.Message) {
 			l.step(TaskState{Attempt: x.Attempt, State: x.State, Failure: x.Failure})
 		}
 	case rpc.AcknowledgeCheckpoint:
+		stoppoint.At(stoppoint.Pending) // the first one finds it triggered everywhere, and not complete
 		l.step(Checkpointing{checkpointing.Acknowledged{Attempt: x.Attempt, Checkpoint: x.Checkpoint, State: x.State, Metrics: x.Metrics}})
 	case rpc.DeclineCheckpoint:
 		l.step(Checkpointing{checkpointing.Declined{Attempt: x.Attempt, Checkpoint: x.Checkpoint, Reason: x.Reason, Message: x.Message}})
