@@ -101,9 +101,20 @@ func (s *Snapshot) Operator(id weir.OperatorID) *Operator {
 	return nil
 }
 
-// AddTask files what one subtask of a vertex acknowledged under its operators.
-// Tasks may be added in any order, each once.
+// AddTask files what one subtask of a vertex acknowledged under its operators. Tasks
+// may be added in any order, each once. A finished one without operators is noted as
+// finished under all operators of the vertex.
 func (s *Snapshot) AddTask(id weir.SubtaskID, state weir.TaskStateSnapshot) error {
+	if state.Finished && len(state.Operators) == 0 {
+		for _, op := range s.Operators {
+			if op.Vertex == int(id.Vertex) {
+				state.Operators = append(state.Operators, weir.OperatorSubtaskState{Operator: op.ID, Name: op.Name})
+			}
+		}
+		if len(state.Operators) == 0 {
+			return fmt.Errorf("finished subtask %s: %w: no such vertex", id, ErrInvalid)
+		}
+	}
 	for _, op := range state.Operators {
 		if err := s.add(id, Subtask{Index: id.Subtask, Finished: state.Finished, State: op}); err != nil {
 			return fmt.Errorf("state of subtask %s: %w", id, err)

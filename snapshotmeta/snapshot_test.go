@@ -255,6 +255,20 @@ func TestTaskOfAnotherGraphIsRefused(t *testing.T) {
 	}
 }
 
+func TestFinishedTaskIsNotedUnderAllItsOperators(t *testing.T) {
+	s := snapshotmeta.New(sample().Header)
+	if err := s.AddTask(weir.SubtaskID{Vertex: 1}, weir.TaskStateSnapshot{Finished: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"count", "out"} {
+		op := s.Operator(weir.OperatorIDOf(name))
+		if len(op.Subtasks) != 1 || !op.Subtasks[0].Finished || op.Subtasks[0].State.Name != name {
+			t.Errorf("%s: %+v", name, op.Subtasks)
+		}
+	}
+	wantIs(t, "no such vertex", s.AddTask(weir.SubtaskID{Vertex: 7}, weir.TaskStateSnapshot{Finished: true}), snapshotmeta.ErrInvalid)
+}
+
 func TestOpenFindsTheSnapshotByDirectoryOrFile(t *testing.T) {
 	store := mem.New()
 	name := snapshotmeta.MetadataName(weir.JobID{1, 2, 3}, 7)
