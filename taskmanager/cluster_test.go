@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,8 @@ type cluster struct {
 	catalog *catalog
 	epoch   weir.LeaderEpoch
 	workers []*worker
-	refuse  bool // the JobManager cannot be reached
+	refuse  bool        // the JobManager cannot be reached
+	mute    atomic.Bool // it says nothing
 	options func(o *taskmanager.Options)
 }
 
@@ -46,6 +48,7 @@ type worker struct {
 	mu      sync.Mutex
 	session rpc.Session
 	heard   []rpc.Message
+	beats   []rpc.Heartbeat
 }
 
 // inCluster runs a test with n TaskManagers of two slots each, and checks that
@@ -57,17 +60,19 @@ func inCluster(t *testing.T, n int, options func(o *taskmanager.Options), test f
 			t: t, group: group.New(t.Context(), "test"), network: link.NewMemory(nil), store: mem.New(),
 			pages: heap.NewPagePool(0), catalog: newCatalog(), epoch: 7, options: options,
 		}
+		defer func() { // also after a Fatal, or the bubble would hang
+			for _, w := range c.workers {
+				w.close()
+			}
+			if err := c.group.Stop(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}()
 		for i := range n {
 			c.start(i)
 		}
 		synctest.Wait()
 		test(c)
-		for _, w := range c.workers {
-			w.close()
-		}
-		if err := c.group.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -134,10 +139,15 @@ func (w *worker) Accept(context.Context) (rpc.SessionHandler, error) {
 func (w *worker) Receive(s rpc.Session, m rpc.Message) {
 	w.mu.Lock()
 	w.session = s
-	if _, ok := m.(rpc.Heartbeat); !ok {
+	if b, ok := m.(rpc.Heartbeat); ok {
+		w.beats = append(w.beats, b)
+	} else {
 		w.heard = append(w.heard, m)
 	}
 	w.mu.Unlock()
+	if w.c.mute.Load() {
+		return
+	}
 	switch m.(type) {
 	case rpc.Register:
 		w.say(rpc.Registered{Epoch: w.c.epoch, HeartbeatInterval: time.Second, HeartbeatTimeout: 10 * time.Second})

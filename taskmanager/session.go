@@ -154,12 +154,12 @@ func (l *loop) onRegistered(m rpc.Registered) {
 	l.log.Info("registered", zap.String("peer", l.session.Peer()), zap.Uint64("epoch", uint64(m.Epoch)))
 	l.epoch, l.registered = m.Epoch, true
 	l.rounds.abandoned++
-	l.cancelOlder()
 	for _, a := range l.attempts {
 		if a.last != nil {
 			l.send(*a.last)
 		}
 	}
+	l.cancelOlder()
 	l.interval = clamp(m.HeartbeatInterval, 100*time.Millisecond, time.Minute, 5*time.Second)
 	l.timeout = clamp(m.HeartbeatTimeout, 3*l.interval, time.Hour, 10*l.interval)
 	l.rounds.beat++

@@ -46,7 +46,7 @@ func (t *Task) prepare(ctx context.Context) error {
 	}
 	c, err := program.NewChain(t.vertex, &t.d.Graph)
 	if err != nil {
-		return &noRetry{fmt.Errorf("chain: %w", err)}
+		return hopeless("chain: %v", err)
 	}
 	t.chain = chain.Guard(c, t.vertex, int(t.d.Attempt.Subtask))
 	t.prepareSnapshots()
@@ -70,16 +70,16 @@ func (t *Task) build(ctx context.Context) (operator.Program, error) {
 	program, err := t.r.Catalog.Build(ctx, t.d.Entrypoint, t.d.Params)
 	switch {
 	case errors.Is(err, operator.ErrUnknownEntrypoint) || errors.Is(err, operator.ErrBadParams):
-		return nil, &noRetry{fmt.Errorf("build the job: %w", err)}
+		return nil, hopeless("build the job: %v", err)
 	case err != nil:
-		return nil, &weir.Failure{Message: fmt.Sprintf("build the job: %v", err), Fault: weir.FaultUser, Subtask: t.d.Attempt.Subtask}
+		return nil, &weir.Failure{Message: fmt.Sprintf("build the job: %v", err), Fault: weir.FaultUser}
 	}
 	logical := program.Logical()
 	if logical.Digest() == t.d.GraphHash {
 		return program, nil
 	}
 	diff := jobgraph.Diff(t.d.GraphText, logical.Text())
-	return nil, &noRetry{fmt.Errorf("graph mismatch: the job's builder made another graph here than in the JobManager: %s", diff)}
+	return nil, hopeless("graph mismatch: the job's builder made another graph here than in the JobManager: %s", diff)
 }
 
 // spec describes the task's channels.

@@ -31,7 +31,7 @@ func (t *Task) ownState(ctx context.Context) (map[weir.OperatorID][][]byte, erro
 		for _, h := range s.Elements {
 			b, err := readAll(ctx, files, h)
 			if err != nil {
-				return nil, &outside{fmt.Errorf("restore the state of operator %q: %w", s.Name, err)}
+				return nil, outside("restore the state of operator %q: %v", s.Name, err)
 			}
 			own[s.Operator] = append(own[s.Operator], b)
 		}
@@ -67,7 +67,7 @@ func (t *Task) backends(ctx context.Context) func(weir.OperatorID) (statebackend
 		name := t.d.Options.StateBackend
 		factory := t.r.Backends[name]
 		if factory == nil {
-			return nil, &noRetry{fmt.Errorf("no state backend is called %q", name)}
+			return nil, hopeless("no state backend is called %q", name)
 		}
 		b, err := factory.New(statebackend.Options{MaxParallelism: t.vertex.MaxParallelism, KeyGroups: t.keyGroups()})
 		if err != nil {
@@ -80,7 +80,7 @@ func (t *Task) backends(ctx context.Context) func(weir.OperatorID) (statebackend
 			return b, err
 		}
 		if err := b.Restore(ctx, handles, t.files().Open); err != nil {
-			return nil, &outside{fmt.Errorf("restore keyed state: %w", err)}
+			return nil, outside("restore keyed state: %v", err)
 		}
 		return b, nil
 	}
@@ -95,7 +95,7 @@ func (t *Task) keyedHandles(op weir.OperatorID, backend string) ([]weir.KeyedSta
 		}
 		for _, h := range s.Keyed {
 			if h.Backend != backend {
-				return nil, &noRetry{fmt.Errorf("the keyed state was written by backend %q and cannot be read by %q", h.Backend, backend)}
+				return nil, hopeless("the keyed state was written by backend %q and cannot be read by %q", h.Backend, backend)
 			}
 			if !h.Handle.IsZero() {
 				handles = append(handles, h)
