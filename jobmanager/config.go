@@ -38,7 +38,7 @@ type Config struct {
 	// HeartbeatTimeout is after how much silence one is given up, default 10 s.
 	HeartbeatInterval time.Duration
 	HeartbeatTimeout  time.Duration
-	// BuildTimeout bounds one build of a job's program, default 30 s.
+	// BuildTimeout bounds one build of a job's program, default 20 s.
 	BuildTimeout time.Duration
 	// RetainedJobs is how many ended jobs are kept in lists, default 64. The oldest
 	// are forgotten first; their checkpoints stay.
@@ -51,7 +51,7 @@ type Config struct {
 const (
 	DefaultHeartbeatInterval = 2 * time.Second
 	DefaultHeartbeatTimeout  = 10 * time.Second
-	DefaultBuildTimeout      = 30 * time.Second
+	DefaultBuildTimeout      = 20 * time.Second
 	DefaultRetainedJobs      = 64
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/ha"
-	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/jobmanager/jobmaster"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -70,7 +70,7 @@ func detail(r jobmaster.Report) rpc.JobDetail {
 // of which older ones may be from an earlier leader.
 func checkpoints(r jobmaster.Report, links []ha.Link, location string) rpc.CheckpointList {
 	s := r.Checkpoints
-	list := rpc.CheckpointList{Job: r.Job.Job, Completed: s.Completed, Failed: s.Failed, Pending: s.Pending, Restored: s.Restored}
+	list := rpc.CheckpointList{Job: r.Job.Job, Completed: s.Completed, Failed: s.Failed, Pending: s.Pending, Restored: r.Restored}
 	known := make(map[weir.CheckpointID]bool)
 	for i := range s.Recent {
 		info := checkpoint(r, &s.Recent[i], location)
@@ -109,4 +109,3 @@ func pathOf(location, metadata string) string {
 	}
 	return path.Join(location, path.Dir(metadata))
 }
-

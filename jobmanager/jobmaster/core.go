@@ -70,6 +70,7 @@ type Core struct {
 	starting     map[weir.OperatorID]bool       // coordinators that this run waits for
 	splits       map[weir.OperatorID][][][]byte // what they assigned
 	restoredFrom string                         // for people
+	restoredID   weir.CheckpointID              // what the last run started from
 
 	now time.Time
 	out []Action

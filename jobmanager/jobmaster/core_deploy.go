@@ -98,7 +98,7 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 		snapshot: e.Snapshot, coordinators: e.Coordinators,
 		shares: make(map[weir.OperatorID][]weir.OperatorSubtaskState),
 	}
-	c.restoredFrom = restoredText(&e.Snapshot.Header)
+	c.restoredFrom, c.restoredID = restoredText(&e.Snapshot.Header), e.Snapshot.Header.Checkpoint
 	c.startCoordinators()
 }
 

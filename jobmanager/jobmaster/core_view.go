@@ -17,6 +17,7 @@ type View struct {
 	Failure      *weir.Failure
 	Running      int
 	RestoredFrom string
+	Restored     weir.CheckpointID     // what the last run started from
 	Tasks        []execgraph.Execution // by vertex and subtask
 	Checkpoints  checkpointing.Statistics
 	Latest       weir.CheckpointID
@@ -26,7 +27,7 @@ type View struct {
 func (c *Core) View(now time.Time) View {
 	v := View{
 		Status: c.status, Detail: c.detail, Restarts: c.restarts, Failure: c.failure,
-		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom,
+		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, Restored: c.restoredID,
 		Checkpoints: c.coordinator.Statistics(now),
 	}
 	if latest, ok := c.coordinator.Latest(); ok {
