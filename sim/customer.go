@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir/rpc"
+)
+
+// customer is the one client of a life. It submits the job until that is known to
+// have happened, looks after it, and cancels it in the end.
+type customer struct {
+	w        *World
+	cancel   atomic.Bool
+	canceled atomic.Bool
+}
+
+// requestID names the submission, so that it can be repeated.
+const requestID = "request-1"
+
+// submit starts the customer.
+func (w *World) submit() *customer {
+	c := &customer{w: w}
+	if err := w.group.Go("customer", c.run); err != nil {
+		w.fail("%v", err)
+	}
+	return c
+}
+
+func (c *customer) run(ctx context.Context) error {
+	job := ""
+	for !c.canceled.Load() {
+		call, done := context.WithTimeoutCause(ctx, 5*time.Second, errNetwork)
+		err := c.w.client(call, func(g rpc.ClientGateway) (err error) {
+			if job == "" {
+				job, err = c.submit(call, g)
+				return err
+			}
+			return c.look(call, g, job)
+		})
+		done()
+		if err != nil {
+			c.w.job.say(err.Error())
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *customer) submit(ctx context.Context, g rpc.ClientGateway) (string, error) {
+	reply, err := g.Submit(ctx, rpc.SubmitRequest{
+		Entrypoint: entrypoint, Name: "numbers", RequestID: requestID, Options: c.w.Plan.Options, Parallelism: 1,
+	})
+	if code := rpc.CodeOf(err); err != nil && (code == rpc.CodeInvalidArgument || code == rpc.CodeAlreadyExists || code == rpc.CodeFailedPrecondition) {
+		c.w.wrong("submit: %v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return reply.Job.String(), nil
+}
+
+// look looks at the job; in the end it cancels it.
+func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) error {
+	d, err := g.Get(ctx, job)
+	if err != nil {
+		return err
+	}
+	c.w.job.say(fmt.Sprintf("%s: %s", d.Status, d.Detail))
+	if d.Status.Final() && (d.Status != rpc.JobCanceled || !c.cancel.Load()) {
+		c.w.wrong("the job is %s: %s (%v)", d.Status, d.Detail, d.Failure)
+	}
+	list, err := g.Checkpoints(ctx, job)
+	if err != nil {
+		return err
+	}
+	c.w.oracle.shown(list)
+	switch {
+	case d.Status == rpc.JobCanceled:
+		c.canceled.Store(true)
+	case c.cancel.Load():
+		return g.Cancel(ctx, job)
+	}
+	return nil
+}
+
+var errStopped = errors.New("life has ended")
+
+// pause waits, or returns an error when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return errStopped
+	}
+}

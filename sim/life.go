@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir/rpc"
+)
+
+// healBound is how much simulated time a job has to end after the last fault.
+const healBound = 4 * time.Minute
+
+// maxSteps bounds the first phase, so that no seed takes much longer than others.
+const maxSteps = 12_000
+
+// Result is what a life has come to.
+type Result struct {
+	Marks Marks
+	Steps int
+	Links int
+	Age   time.Duration // simulated
+	Trace []string
+	Plan  Plan
+}
+
+// Live lives one life. It is to be called on the root goroutine of a synctest bubble.
+func Live(t TB, seed uint64, change func(*Plan)) Result {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 0x5EED))
+	plan := Draw(rng)
+	if change != nil {
+		change(&plan)
+	}
+	w := newWorld(t, seed, plan, rng)
+	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
+		w.start(p)
+	}
+	c := w.submit()
+	for w.age() < plan.Life && w.steps < maxSteps {
+		w.step()
+	}
+	w.heal()
+	w.rushUntil("the job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
+	if w.faults > 0 {
+		w.marks.add(MarkRescued)
+	}
+	w.finish(c)
+	return Result{Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
+}
+
+// rushUntil demands progress.
+func (w *World) rushUntil(what string, bound time.Duration, done func() bool) {
+	w.t.Helper()
+	until := w.now().Add(bound)
+	for !done() {
+		w.rush()
+		if w.now().After(until) {
+			w.fail("after %s without faults it is still not so: %s\n%s", bound, what, w.state())
+		}
+	}
+}
+
+// finish cancels the job, stops everything, and finds nothing left.
+func (w *World) finish(c *customer) {
+	w.t.Helper()
+	c.cancel.Store(true)
+	w.rushUntil("the job is canceled", healBound, c.canceled.Load)
+	w.rushUntil("nothing of the job is left in the TaskManagers", time.Minute, func() bool {
+		for _, p := range w.tms {
+			if p.running().stack.Stats().UsedBuffers > 0 || p.running().pages.Stats().InUse > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	w.oracle.look()
+	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
+		w.fail("nothing failed, and yet these files are left that no link refers to: %s", strings.Join(left, ", "))
+	}
+	for _, p := range append(w.tms[:len(w.tms):len(w.tms)], w.jms...) {
+		w.end(p.running(), 10*time.Second)
+	}
+	w.rushUntil("all processes have ended", time.Minute, func() bool { return len(w.group.Live()) == 0 })
+	w.rest()
+	if err := w.group.Stop(context.Background()); err != nil {
+		w.fail("%v", err)
+	}
+}
+
+// state describes what is up and what waits, for failures.
+func (w *World) state() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b strings.Builder
+	for _, c := range w.mu.calls {
+		b.WriteString("  waits: " + c.name + "\n")
+	}
+	for _, name := range w.mu.names {
+		if len(w.mu.pipes[name].queue) > 0 {
+			b.WriteString("  on its way: " + name + "\n")
+		}
+	}
+	return b.String() + w.job.last()
+}
+
+// firstLine cuts a text for the trace.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// client returns the JobManager that answers to clients: whichever accepts the call.
+func (w *World) client(ctx context.Context, call func(g rpc.ClientGateway) error) error {
+	err := errNetwork
+	for _, p := range w.jms {
+		i := p.running()
+		if i == nil {
+			continue
+		}
+		if err = call(i.jm); err == nil || !errors.Is(err, rpc.ErrNotLeader) {
+			return err
+		}
+	}
+	return err
+}
