@@ -2,6 +2,7 @@ package taskmanager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,9 +32,10 @@ type cluster struct {
 	store   *mem.Store
 	pages   *heap.PagePool
 	catalog *catalog
-	epoch   weir.LeaderEpoch
+	epoch   weir.LeaderEpoch // the JobManager's; change it with setEpoch
+	term    atomic.Uint64    // the same, for the sessions
 	workers []*worker
-	refuse  bool        // the JobManager cannot be reached
+	refuse  atomic.Bool // the JobManager cannot be reached
 	mute    atomic.Bool // it says nothing
 	options func(o *taskmanager.Options)
 }
@@ -58,8 +60,9 @@ func inCluster(t *testing.T, n int, options func(o *taskmanager.Options), test f
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
 			t: t, group: group.New(t.Context(), "test"), network: link.NewMemory(nil), store: mem.New(),
-			pages: heap.NewPagePool(0), catalog: newCatalog(), epoch: 7, options: options,
+			pages: heap.NewPagePool(0), catalog: newCatalog(), options: options,
 		}
+		c.setEpoch(7)
 		defer func() { // also after a Fatal, or the bubble would hang
 			for _, w := range c.workers {
 				w.close()
@@ -74,6 +77,11 @@ func inCluster(t *testing.T, n int, options func(o *taskmanager.Options), test f
 		synctest.Wait()
 		test(c)
 	})
+}
+
+func (c *cluster) setEpoch(e weir.LeaderEpoch) {
+	c.epoch = e
+	c.term.Store(uint64(e))
 }
 
 func (c *cluster) start(i int) {
@@ -94,7 +102,11 @@ func (c *cluster) start(i int) {
 		ID: w.id, Incarnation: 1, CodeID: "code", Slots: 2, Catalog: c.catalog, Stack: w.stack, Store: c.store,
 		Backends: map[string]statebackend.Factory{heap.Name: heap.NewFactory(c.pages)},
 		Dialer:   local.NewDialer(c.group, w),
-		Escalate: func(_ weir.AttemptID, err error) { w.stuck = append(w.stuck, err.Error()) },
+		Escalate: func(_ weir.AttemptID, err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.stuck = append(w.stuck, err.Error())
+		},
 	}
 	if c.options != nil {
 		c.options(&o)
@@ -129,7 +141,7 @@ func (w *worker) close() {
 
 // Accept is the JobManager's end of a session.
 func (w *worker) Accept(context.Context) (rpc.SessionHandler, error) {
-	if w.c.refuse {
+	if w.c.refuse.Load() {
 		return nil, rpc.ErrNotLeader
 	}
 	return w, nil
@@ -150,7 +162,7 @@ func (w *worker) Receive(s rpc.Session, m rpc.Message) {
 	}
 	switch m.(type) {
 	case rpc.Register:
-		w.say(rpc.Registered{Epoch: w.c.epoch, HeartbeatInterval: time.Second, HeartbeatTimeout: 10 * time.Second})
+		w.say(rpc.Registered{Epoch: weir.LeaderEpoch(w.c.term.Load()), HeartbeatInterval: time.Second, HeartbeatTimeout: 10 * time.Second})
 	case rpc.Heartbeat:
 		w.say(rpc.HeartbeatAck{})
 	}
@@ -176,6 +188,30 @@ func (w *worker) say(m rpc.Message) {
 	if err := s.Send(m); err != nil {
 		w.c.t.Errorf("say %T: %v", m, err)
 	}
+}
+
+// hangUp ends the session, if there is one.
+func (w *worker) hangUp() {
+	w.mu.Lock()
+	s := w.session
+	w.mu.Unlock()
+	if s != nil {
+		s.Close(errors.New("broken"))
+	}
+}
+
+// escalated is what the TaskManager gave up on.
+func (w *worker) escalated() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.stuck)
+}
+
+// connected says whether there is a session.
+func (w *worker) connected() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.session != nil
 }
 
 // take returns what was heard since the last call.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -394,12 +393,12 @@ func TestUserCodeThatDoesNotReturnIsNamed(t *testing.T) {
 		j.cancel()
 		c.heard(29 * time.Second)
 		w := c.workers[0]
-		if len(w.stuck) > 0 {
-			t.Errorf("escalated early: %v", w.stuck)
+		if s := w.escalated(); len(s) > 0 {
+			t.Errorf("escalated early: %v", s)
 		}
 		c.heard(2 * time.Second)
-		if len(w.stuck) != 1 || !strings.Contains(w.stuck[0], "count[0]") || !strings.Contains(w.stuck[0], "taskmanager_test") {
-			t.Errorf("escalated %q", w.stuck)
+		if s := w.escalated(); len(s) != 1 || !strings.Contains(s[0], "count[0]") || !strings.Contains(s[0], "taskmanager_test") {
+			t.Errorf("escalated %q", s)
 		}
 		close(stuck)
 		c.expectStates(j.attempt(1, 0), c.heard(time.Second), rpc.TaskCanceled)
@@ -468,7 +467,7 @@ func TestFinalStateIsRepeatedUntilForgotten(t *testing.T) {
 		c.heard(time.Second)
 		w := c.workers[0]
 		reconnect := func() []rpc.Message {
-			w.session.Close(errors.New("broken"))
+			w.hangUp()
 			return c.heard(10 * time.Second)
 		}
 		all := reconnect()
@@ -491,20 +490,20 @@ func TestTasksOutliveTheSessionForAGraceTime(t *testing.T) {
 		j.deploy(0, nil)
 		c.heard(time.Second)
 		w := c.workers[0]
-		c.refuse = true
-		w.session.Close(errors.New("gone"))
+		c.refuse.Store(true)
+		w.hangUp()
 		c.heard(50 * time.Second)
-		c.refuse = false
+		c.refuse.Store(false)
 		all := c.heard(5 * time.Second)
 		if r := of[rpc.Register](all); len(r) != 1 || len(r[0].Running) != 2 {
 			t.Errorf("registered %+v, want with two that run", r)
 		}
 		c.expectStates(j.attempt(1, 0), all, rpc.TaskRunning)
 
-		c.refuse = true
-		w.session.Close(errors.New("gone"))
+		c.refuse.Store(true)
+		w.hangUp()
 		c.heard(65 * time.Second)
-		c.refuse = false
+		c.refuse.Store(false)
 		f := c.expectStates(j.attempt(1, 0), c.heard(5*time.Second), rpc.TaskFailed)
 		if f == nil || !strings.Contains(f.Message, "no job manager for 1m0s") {
 			t.Errorf("failure %+v", f)
@@ -519,7 +518,7 @@ func TestSilentJobManagerIsGivenUp(t *testing.T) {
 		c.mute.Store(true)
 		c.heard(9 * time.Second)
 		w := c.workers[0]
-		if w.session == nil {
+		if !w.connected() {
 			t.Error("gave up early")
 		}
 		if r := of[rpc.Register](c.heard(30 * time.Second)); len(r) < 2 {
@@ -549,8 +548,8 @@ func TestEpochsFence(t *testing.T) {
 		c.heard(time.Second)
 
 		// An older leader cannot have us.
-		c.epoch = 6
-		w.session.Close(errors.New("broken"))
+		c.setEpoch(6)
+		w.hangUp()
 		all := c.heard(time.Second)
 		if len(of[rpc.Register](all)) == 0 {
 			t.Error("did not register")
@@ -559,7 +558,7 @@ func TestEpochsFence(t *testing.T) {
 			t.Errorf("an old leader was told of %v", states)
 		}
 		// A newer one cancels what runs.
-		c.epoch = 8
+		c.setEpoch(8)
 		all = c.heard(10 * time.Second)
 		c.expectStates(running, all, rpc.TaskRunning, rpc.TaskCanceling, rpc.TaskCanceled)
 		w.say(rpc.TriggerCheckpoint{Attempt: running, Barrier: weir.Barrier{ID: 1}})
@@ -583,7 +582,9 @@ func TestHeartbeatsCarryFigures(t *testing.T) {
 		j := c.newJob(1, 1)
 		j.deploy(0, nil)
 		c.heard(10 * time.Second)
+		c.workers[0].mu.Lock()
 		beats := c.workers[0].beats
+		c.workers[0].mu.Unlock()
 		if len(beats) == 0 || len(beats[len(beats)-1].Tasks) != 2 {
 			t.Fatalf("heartbeats %+v", beats)
 		}
@@ -619,5 +620,3 @@ func TestOptionsSayAllThatIsWrong(t *testing.T) {
 		}
 	}
 }
-
-var _ = fmt.Sprint
