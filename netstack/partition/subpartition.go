@@ -37,7 +37,7 @@ type Polled struct {
 	Spent   time.Duration // how long the event was queued
 	Last    bool          // nothing follows it
 	Backlog int           // segments that wait behind it
-	Next    wire.DataType // what the next Poll finds, TypeNone if nothing
+	Next    wire.DataType // what the next Poll finds; if TypeNone, the reader will be notified
 }
 
 // Notify tells a reader that there is something to poll, or that the subpartition has
@@ -130,13 +130,14 @@ func (s *Subpartition) pollEventLocked() Polled {
 	return p
 }
 
-// afterPollLocked ends a flush whose bytes the reader has, and says what follows.
+// afterPollLocked ends a flush whose bytes the reader has, and says what follows. If
+// nothing does, the reader need not poll in vain to be notified.
 func (s *Subpartition) afterPollLocked(p *Polled) {
 	if q := &s.mu.queue; q.n == 0 || (q.n == 1 && s.mu.open && q.at(0).left() == 0) {
 		s.mu.flush = false
 	}
 	p.Backlog = s.backlogLocked()
-	if s.availableLocked() {
+	if s.lookLocked() {
 		p.Next = s.headTypeLocked()
 	}
 }
