@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/flow/flowtest"
 	"github.com/weirflow/weir/jobgraph"
@@ -66,9 +65,8 @@ func run(t *testing.T, params map[string]string, restore *flowtest.Snapshot, lim
 
 func tallies(t *testing.T, count *flowtest.Task) map[string]Tally {
 	t.Helper()
-	schema := weir.StateSchema{State: TallyState, Key: "string", Value: "fixed 16 struct{1 Count int64; 2 Sum int64}"}
 	got := make(map[string]Tally)
-	for k, v := range count.States(CountOperator, TallyState, statebackend.Descriptor{FixedSize: 16, Schema: schema}) {
+	for k, v := range count.States(CountOperator, TallyState, statebackend.Descriptor{FixedSize: 16, Schema: tallySchema}) {
 		key, tally, err := ReadTally([]byte(k), []byte(v))
 		if err != nil {
 			t.Fatal(err)
