@@ -205,7 +205,7 @@ func (n *counter) Process(b *operator.Batch) error {
 			}
 		}
 		if n.c.perCount > 0 {
-			time.Sleep(n.c.perCount)
+			<-time.After(n.c.perCount)
 		}
 		key := binary.LittleEndian.AppendUint64(nil, number%keys)
 		v, _ := n.table.Slot(statebackend.Ref{Hash: codec.Hash(key), Key: key}, statebackend.Hint{})
