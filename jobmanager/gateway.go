@@ -188,19 +188,27 @@ func (t *term) byRequest(ctx context.Context, request string) (ha.JobRecord, boo
 	return ha.JobRecord{}, false
 }
 
-// lookUp finds a job by its id, or the newest with this name.
+// lookUp finds a job by its id or by its name: the live one so called, else the newest.
 func (t *term) lookUp(ctx context.Context, job string) (entry, error) {
 	entries, err := t.entries(ctx)
 	if err != nil {
 		return entry{}, err
 	}
 	id, idErr := weir.ParseJobID(job)
-	for _, e := range entries {
-		if idErr == nil && e.job.Record.Job == id || e.job.Record.Name == job {
-			return e, nil
+	var found *entry
+	for i := range entries {
+		e := &entries[i]
+		if idErr == nil && e.job.Record.Job == id {
+			return *e, nil
+		}
+		if e.job.Record.Name == job && (found == nil || e.live() && !found.live()) {
+			found = e
 		}
 	}
-	return entry{}, fault(rpc.CodeNotFound, "`weir list` lists the jobs", "there is no job %q", job)
+	if found == nil {
+		return entry{}, fault(rpc.CodeNotFound, "`weir list` lists the jobs", "there is no job %q", job)
+	}
+	return *found, nil
 }
 
 func (t *term) find(ctx context.Context, job string) (jobmaster.Report, error) {

@@ -68,6 +68,7 @@ func TestFinishedAndFailedJobs(t *testing.T) {
 		w.await(jm, "bounded", rpc.JobFinished)
 		w.wantError(jm.Cancel(t.Context(), "bounded"), rpc.CodeFailedPrecondition, "FINISHED")
 
+		time.Sleep(time.Second)
 		id = w.submit(jm, "broken")
 		w.await(jm, "broken", rpc.JobRunning)
 		f.fail(id, 1, 0, &weir.Failure{Message: "boom", Operator: "count"})
