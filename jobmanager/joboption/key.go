@@ -107,6 +107,8 @@ var delegated = []Key{
 		Help: "Whether checkpoints go on when some tasks have finished."},
 	{Name: "execution.checkpointing.data-inline-threshold", Type: "size", Default: "20kb",
 		Help: "State up to this size lies in the metadata file and needs no file of its own. At most 1mb."},
+	{Name: "execution.checkpointing.externalized-checkpoint-retention", Type: "RETAIN_ON_CANCELLATION", Default: "RETAIN_ON_CANCELLATION",
+		Help: "Completed checkpoints stay when the job is cancelled, fails or finishes."},
 	{Name: "execution.checkpointing.interval", Type: "duration", Default: "[none]",
 		Help: "Time between checkpoints. Without it there are none, and a restarted job begins anew."},
 	{Name: "execution.checkpointing.interval-during-backlog", Type: "duration", Default: "[as interval]",
@@ -135,4 +137,9 @@ var delegated = []Key{
 		Help: "With fixed-delay: how long to wait between a failure and the restart."},
 	{Name: "restart-strategy.type", Type: "none, fixed-delay, failure-rate", Default: "[fixed-delay if execution.checkpointing.interval is set, else none]",
 		Help: "What happens when a task fails: the job fails, or is restarted from its last completed checkpoint."},
+}
+
+// Row is the key's line in docs/config.md.
+func Row(k Key) string {
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.Name, k.Type, k.Default, k.Help)
 }
