@@ -103,7 +103,7 @@ func (l *lives) checkpoint(t *rapid.T) {
 // late lets an overtaken process try to add and to remove.
 func (l *lives) late(t *rapid.T) {
 	if len(l.processes) < 2 {
-		t.Skip("nobody was overtaken")
+		return // nobody was overtaken
 	}
 	p := l.processes[rapid.IntRange(0, len(l.processes)-2).Draw(t, "process")]
 	permit, err := p.chain.Add(background, store.Completed{Checkpoint: 1 << 40, Metadata: "late"})
@@ -122,7 +122,7 @@ func (l *lives) subsume(t *rapid.T) {
 	p := l.processes[len(l.processes)-1]
 	links := p.chain.Links()
 	if len(links) == 0 {
-		t.Skip("empty chain")
+		return
 	}
 	err := p.chain.Remove(background, links[0].Checkpoint)
 	if want := len(links) > 1; (err == nil) != want {
