@@ -48,7 +48,7 @@ func (f Files) locate(file string) (blobstore.Store, string, error) {
 		return f.Store, path.Join(f.Dir, file), nil
 	}
 	location, name := file[:i], file[i+len(foreignSeparator):]
-	if location == f.Store.Location() {
+	if location == "" || location == f.Store.Location() {
 		return f.Store, name, nil
 	}
 	if f.Foreign == nil {
@@ -71,8 +71,10 @@ func OpenHandle(ctx context.Context, store blobstore.Store, dir string, h weir.S
 const foreignSeparator = "//"
 
 // Rebase makes a handle absolute: location is that of its store, dir the directory
-// that the handle is relative to. A restore from another job's snapshot deploys such
-// handles. Inline handles, and absolute ones, are returned as they are.
+// that the handle is relative to. The location is empty for the checkpoint store
+// itself, which hosts may have mounted at different places. A restore from another
+// job's snapshot deploys such handles. Inline handles, and absolute ones, are returned
+// as they are.
 func Rebase(h weir.StateHandle, location, dir string) weir.StateHandle {
 	if h.File != "" && !strings.Contains(h.File, foreignSeparator) {
 		h.File = location + foreignSeparator + path.Join(dir, h.File)

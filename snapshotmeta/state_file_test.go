@@ -219,7 +219,7 @@ func TestForeignHandlesAreOpenedInTheirStore(t *testing.T) {
 		b, err := io.ReadAll(r)
 		return string(b), err
 	}
-	for location, dir := range map[string]string{"/data/ck": "other", own.Location(): "here"} {
+	for location, dir := range map[string]string{"/data/ck": "other", own.Location(): "here", "": "here"} {
 		moved := snapshotmeta.RebaseState(state, location, dir)
 		for h, want := range map[*weir.StateHandle]string{&moved.Keyed[0].Handle: "some keyed state", &moved.Elements[0]: "element", &moved.Elements[1]: "x"} {
 			if got, err := read(files, *h); err != nil || got != want {
