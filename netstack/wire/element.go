@@ -115,7 +115,7 @@ func Cut(b []byte, base int64, keyed bool, e *Element) (n int, err error) {
 			return len(b) + 1, nil
 		}
 	}
-	if k <= 0 || body == 0 || body > MaxElement {
+	if k <= 0 || k > binary.MaxVarintLen32 || body == 0 || body > MaxElement {
 		return 0, fmt.Errorf("length of an element: %w", ErrMalformed)
 	}
 	n = k + int(body)
