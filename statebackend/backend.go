@@ -110,6 +110,16 @@ type Table interface {
 	Len() int
 }
 
+// Plain is what a table may offer beside [Table], for entries without a namespace:
+// the same calls with arguments that fit in registers. Who uses a table for every
+// record looks for it once.
+type Plain interface {
+	// GetPlain is Table.Get.
+	GetPlain(hash uint64, key []byte, hint Hint) (value []byte, ok bool)
+	// SlotPlain is Table.Slot.
+	SlotPlain(hash uint64, key []byte, hint Hint) (value []byte, created bool)
+}
+
 // Snapshot is the asynchronous part of a captured backend: immutable, for one
 // goroutine at a time, not the task's.
 type Snapshot interface {

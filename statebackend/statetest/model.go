@@ -96,8 +96,19 @@ func (m *model) putMany(t *rapid.T) {
 
 func (m *model) slot(t *rapid.T) {
 	_, at, _ := m.draw(t)
+	m.change(t, at, statebackend.Hint{})
+}
+
+// change changes a value of the fixed-size table in place.
+func (m *model) change(t *rapid.T, at [2]string, hint statebackend.Hint) {
 	before, there := m.want[0][at]
-	v, created := m.tabs[0].Slot(m.ref(at[0], at[1]), statebackend.Hint{})
+	ref := m.ref(at[0], at[1])
+	v, created := []byte(nil), false
+	if p, ok := m.tabs[0].(statebackend.Plain); ok && at[1] == "" {
+		v, created = p.SlotPlain(ref.Hash, ref.Key, hint)
+	} else {
+		v, created = m.tabs[0].Slot(ref, hint)
+	}
 	if created == there {
 		t.Fatalf("slot of %q: created %v, was there %v", at, created, there)
 	}
@@ -121,6 +132,12 @@ func (m *model) same(t *rapid.T, i int, at [2]string, hint statebackend.Hint) {
 	want, there := m.want[i][at]
 	if ok != there || string(v) != want {
 		t.Fatalf("table %d, %.40q: got %.40q, %v; want %.40q, %v", i, at, v, ok, want, there)
+	}
+	if p, plain := m.tabs[i].(statebackend.Plain); plain && at[1] == "" {
+		ref := m.ref(at[0], "")
+		if v, ok := p.GetPlain(ref.Hash, ref.Key, hint); ok != there || string(v) != want {
+			t.Fatalf("table %d, %.40q: got plainly %.40q, %v; want %.40q, %v", i, at, v, ok, want, there)
+		}
 	}
 }
 
@@ -169,6 +186,10 @@ func (m *model) prefetch(t *rapid.T) {
 			m.want[i][at] = value
 		case 4:
 			m.put(t)
+		case 6:
+			if i == 0 {
+				m.change(t, at, hints[j])
+			}
 		case 5:
 			v, _ := m.tabs[0].Get(m.ref(k, "w1"), statebackend.Hint{})
 			if string(v) != m.want[0][[2]string{k, "w1"}] {
