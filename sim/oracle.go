@@ -85,7 +85,8 @@ func (o *Oracle) short(line string) string {
 	if o.mu.job.IsZero() {
 		return line
 	}
-	return strings.ReplaceAll(line, o.mu.job.String(), "JOB")
+	id := o.mu.job.String()
+	return strings.ReplaceAll(strings.ReplaceAll(line, id, "JOB"), id[:8], "JOB")
 }
 
 // registryChanged is called right after a transaction had effect, before its caller

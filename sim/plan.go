@@ -33,8 +33,8 @@ type Plan struct {
 	Life   time.Duration
 	// Chances of one call of storage or registry to fail, and to lose its answer.
 	DiskFails, DiskLoses, RegistryFails, RegistryLoses float64
-	// Snipe is the chance, in each step of a critical moment, that a process is
-	// killed just then.
+	// Snipe is the chance, in a step of a critical moment, that a process is killed
+	// just then (world.go).
 	Snipe float64
 }
 
@@ -62,7 +62,7 @@ func Draw(rng *rand.Rand) Plan {
 		HeartbeatInterval: oneOf(rng, 100*time.Millisecond, 500*time.Millisecond, 2*time.Second),
 		Lag:               oneOf(rng, 0.05, 0.2, 0.5), Tick: oneOf(rng, time.Millisecond, 3*time.Millisecond, 10*time.Millisecond),
 		Burst: oneOf(rng, 1, 4, 16), Life: time.Duration(3+rng.IntN(12)) * time.Second,
-		Every: oneOf(rng, 400*time.Millisecond, time.Second, 3*time.Second), Snipe: oneOf(rng, 0, 0.02, 0.1),
+		Every: oneOf(rng, 400*time.Millisecond, time.Second, 3*time.Second), Snipe: oneOf(rng, 0, 0.01, 0.05),
 		DiskFails: oneOf(rng, 0, 0, 0.02, 0.1), DiskLoses: oneOf(rng, 0, 0, 0.05),
 		RegistryFails: oneOf(rng, 0, 0, 0.02, 0.1), RegistryLoses: oneOf(rng, 0, 0, 0.1),
 	}

@@ -46,6 +46,7 @@ type World struct {
 	stalled  map[direction]time.Time
 	healed   bool
 	faults   int
+	snipes   int
 	steps    int
 	nextOne  time.Time // fault
 	marks    Marks
@@ -212,16 +213,29 @@ func (w *World) step() {
 	w.choose(w.rng.IntN(n))
 }
 
-// snipe kills a process in a critical moment, if the seed wants it.
+// maxSnipes bounds how often a life is hit in critical moments.
+const maxSnipes = 8
+
+// snipe kills a process in a critical moment, if the seed wants it. The moment after a
+// link is short, so that it is hit more often.
 func (w *World) snipe() bool {
 	pending, linked := w.oracle.moments()
-	if pending == 0 && linked == 0 || !w.chance(w.Plan.Snipe) || w.faults > 40 {
-		return false
+	var hit bool
+	switch {
+	case w.snipes >= maxSnipes:
+	case linked != 0 && w.chance(4*w.Plan.Snipe):
+		hit = w.kill(w.oracle.leader(), false, KillJobManager)
+	case linked == 0 && pending != 0 && w.chance(w.Plan.Snipe/2):
+		if w.chance(0.3) {
+			hit = w.kill(w.oracle.leader(), false, KillJobManager)
+		} else {
+			hit = w.kill(w.someRunning(w.tms), false, KillTaskManager)
+		}
 	}
-	if linked != 0 || w.chance(0.3) {
-		return w.kill(w.oracle.leader(), false, KillJobManager)
+	if hit {
+		w.snipes++
 	}
-	return w.kill(w.someRunning(w.tms), false, KillTaskManager)
+	return hit
 }
 
 // ready counts what could happen next: heads of links, then calls.
@@ -298,5 +312,6 @@ func (w *World) fail(format string, args ...any) {
 		w.t.Logf("%s", l)
 	}
 	w.t.Logf("plan: %+v", w.Plan)
+	w.abandon()
 	w.t.Fatalf("seed %d, step %d, %.4fs: %s\nrepeat: WEIR_SEED=%d go test -v -tags invariants ./sim", w.Seed, w.steps, w.age().Seconds(), fmt.Sprintf(format, args...), w.Seed)
 }
