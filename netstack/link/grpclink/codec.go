@@ -10,7 +10,8 @@ import (
 	"github.com/weirflow/weir/netstack/link"
 )
 
-// maxHead is the part of a frame beside its payload: what a segment reserves for it.
+// maxHead is the part of a frame beside a large payload: what a segment reserves for
+// it. Heads may be longer, as control frames are; those are copied with their payload.
 const maxHead = 64
 
 // copyBelow is the size up to which gRPC does not tell when it is done with a
@@ -73,7 +74,7 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 		return nil, fmt.Errorf("grpclink sends frames, not %T", v)
 	}
 	out.taken = true
-	if out.payload.Len() <= copyBelow {
+	if out.payload.Len() <= copyBelow || len(out.head) > maxHead {
 		small := make([]byte, 0, len(out.head)+out.payload.Len())
 		small = append(small, out.head...)
 		small = append(small, out.payload.Bytes()...)
@@ -103,5 +104,5 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // tooLarge says whether a frame of these sizes must not be sent.
 func tooLarge(head, payload int) bool {
-	return head > maxHead || head+payload > link.MaxFrame
+	return head+payload > link.MaxFrame
 }

@@ -31,6 +31,7 @@ func Run(t *testing.T, make func(t *testing.T) Fixture) {
 	}{
 		{"frames arrive whole and in order, both ways", framesArrive},
 		{"the payload is released once and the head is free after Send", payloadReleased},
+		{"heads of any length arrive", longHeads},
 		{"a frame that is too large is refused", tooLarge},
 		{"Close ends a waiting Recv at both ends", closeEndsRecv},
 		{"Close ends a waiting Send", closeEndsSend},
@@ -214,6 +215,32 @@ func payloadReleased(t *testing.T, f Fixture) {
 	wait(t, g)
 	client.Close()
 	r.await(t, n)
+}
+
+func longHeads(t *testing.T, f Fixture) {
+	server, client := connect(t, f)
+	r := released{again: make(chan struct{}, 1)}
+	var want [][]byte
+	for _, head := range []int{63, 64, 65, 1000, 10000} {
+		for _, body := range []int{0, 100, 20000} {
+			h := bytes.Repeat([]byte{byte(head)}, head)
+			if err := client.Send(h, payload(body, 3, &r)); err != nil {
+				t.Fatalf("head of %d, payload of %d bytes: %v", head, body, err)
+			}
+			want = append(want, append(h, payload(body, 3, nil).Bytes()...))
+		}
+	}
+	for _, w := range want {
+		m, err := server.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gather(m); !bytes.Equal(got, w) {
+			t.Fatalf("got %d bytes, want %d, or others", len(got), len(w))
+		}
+	}
+	client.Close()
+	r.await(t, int32(len(want)))
 }
 
 func tooLarge(t *testing.T, f Fixture) {
