@@ -10,6 +10,8 @@ import (
 type Codec[T any] struct {
 	program *program
 	fixed   *layout // nil unless values are pointer-free and small enough
+	memory  bool    // the fixed-size form is the value's memory
+	text    bool    // values are strings
 }
 
 // For returns the codec of records and state values of type T, or an error that
@@ -33,7 +35,10 @@ func newCodec[T any](key bool) (*Codec[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Codec[T]{program: p, fixed: layoutOf(p)}, nil
+	c := &Codec[T]{program: p, fixed: layoutOf(p)}
+	c.memory = c.fixed.isMemory(reflect.TypeFor[T]().Size())
+	c.text = len(p.ops) == 1 && p.ops[0].kind == opString && p.typ.Kind() == reflect.String
+	return c, nil
 }
 
 // Append appends the encoding of *v to b. An error is that of a user's own encoding.
@@ -77,7 +82,35 @@ func (c *Codec[T]) FixedSchema() string {
 }
 
 // PutFixed writes the fixed-size form into dst, whose length is FixedSize.
-func (c *Codec[T]) PutFixed(dst []byte, v *T) { c.fixed.put(dst, unsafe.Pointer(v)) }
+func (c *Codec[T]) PutFixed(dst []byte, v *T) {
+	if c.memory && uintptr(len(dst)) == unsafe.Sizeof(*v) {
+		*(*T)(unsafe.Pointer(unsafe.SliceData(dst))) = *v
+		return
+	}
+	c.fixed.put(dst, unsafe.Pointer(v))
+}
 
 // GetFixed reads the fixed-size form.
-func (c *Codec[T]) GetFixed(src []byte, v *T) error { return c.fixed.get(src, unsafe.Pointer(v)) }
+func (c *Codec[T]) GetFixed(src []byte, v *T) error {
+	if c.memory && uintptr(len(src)) == unsafe.Sizeof(*v) {
+		*v = *(*T)(unsafe.Pointer(unsafe.SliceData(src)))
+		return nil
+	}
+	return c.fixed.get(src, unsafe.Pointer(v))
+}
+
+// Find returns the part of b that is the encoding of *v, which is there if *v is a
+// string that was decoded from b; or nil. It saves encoding a key that a record has.
+func (c *Codec[T]) Find(b []byte, v *T) []byte {
+	if !c.text {
+		return nil
+	}
+	s := *(*string)(unsafe.Pointer(v))
+	at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	end := at + uintptr(len(s))
+	// Where s is no part of b, at is beyond its end, or end wraps around.
+	if at == 0 || at > end || end > uintptr(len(b)) || len(s) >= 0x80 || int(b[at-1]) != len(s) {
+		return nil
+	}
+	return b[at-1 : end : end]
+}

@@ -84,6 +84,12 @@ func (l *layout) piece(p piece) {
 	l.pieces = append(l.pieces, p)
 }
 
+// isMemory says whether the form is the value as it lies in memory, and any bytes are
+// a value.
+func (l *layout) isMemory(size uintptr) bool {
+	return l != nil && len(l.pieces) == 1 && !l.pieces[0].bool && l.pieces[0].off == 0 && uintptr(l.size) == size
+}
+
 func (l *layout) put(dst []byte, base unsafe.Pointer) {
 	dst = dst[:l.size]
 	for i := range l.pieces {
