@@ -13,7 +13,8 @@ import (
 //     its connection.
 //   - Storage: a call is slow, hangs for a while, fails before it had effect, or has
 //     effect and its answer is lost. All calls of a process fail for a while.
-//   - Registry: the same; besides, a leader is overtaken, with or without being told.
+//   - Registry: the same; besides, a leader is overtaken, and learns of it at once, or later,
+//     or by a write that is refused.
 //   - Processes: a TaskManager or JobManager is killed, loudly (its peers' connections
 //     break) or silently (they hear nothing more); it comes back later, under another
 //     incarnation. It is paused: nothing of it gets out or in for a while, and then it
@@ -85,7 +86,8 @@ func (w *World) inject(k Kind) {
 		}
 	case Overtake:
 		w.registry.OvertakeLeader()
-		w.fault(k, "")
+		w.noticeAt = w.now().Add(d)
+		w.fault(k, "unnoticed for %s", d)
 	case Expire:
 		w.registry.ExpireLeader()
 		w.fault(k, "")
@@ -135,6 +137,14 @@ func (w *World) heal() {
 // healDue ends what has lasted long enough, and starts processes that are due.
 func (w *World) healDue() {
 	now := w.now()
+	if !w.noticeAt.IsZero() && (w.healed || now.After(w.noticeAt)) {
+		w.noticeAt = time.Time{}
+		for _, p := range w.jms {
+			if i := p.running(); i != nil {
+				i.reg.Notice()
+			}
+		}
+	}
 	for pair, until := range w.cuts {
 		if !now.Before(until) {
 			w.network.Heal(pair.from, pair.to)

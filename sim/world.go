@@ -49,6 +49,7 @@ type World struct {
 	snipes   int
 	steps    int
 	nextOne  time.Time // fault
+	noticeAt time.Time // when a leader that was overtaken learns of it; zero: there is none
 	marks    Marks
 	began    time.Time
 	lines    []string

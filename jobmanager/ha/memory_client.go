@@ -242,6 +242,20 @@ func (c *MemoryClient) refused(guard weir.LeaderEpoch) {
 	}
 }
 
+// Notice lets the client learn that a leadership of it is over that it lost without
+// being told (see [Memory.OvertakeLeader]), as a process does that wakes from a pause
+// and finds its lease gone. It does nothing while the client leads.
+func (c *MemoryClient) Notice() {
+	c.mu.Lock()
+	l := c.mu.leading
+	c.mu.Unlock()
+	c.mem.mu.Lock()
+	defer c.mem.mu.Unlock()
+	if l != nil && c.mem.mu.leader != l {
+		l.end(fmt.Errorf("%w: lease expired", ErrNotLeader))
+	}
+}
+
 // memoryLeadership is a won election of a [Memory].
 type memoryLeadership struct {
 	client    *MemoryClient
