@@ -101,6 +101,7 @@ func (s *Stack) connect(ctx context.Context, p *peer) {
 			c.run(ctx)
 			return
 		}
+		s.log.Info("no data connection yet", zap.Stringer("peer", p.process), zap.Error(err))
 		pause := backoff/2 + time.Duration(jitter.Int64N(int64(backoff)))
 		if ctx.Err() != nil || time.Now().Add(pause).After(deadline) {
 			s.unreachable(p, err)
