@@ -54,11 +54,15 @@ type binding interface {
 
 // cursor says which entry state calls are about: that of the current key.
 type cursor struct {
-	ref statebackend.Ref
+	hash uint64
+	key  []byte // encoded
 	// index is the current record's place in the batch, which has its hints;
 	// withoutHint outside of a batch, withoutKey if there is no current key.
 	index int
 }
+
+// ref names the entry.
+func (c *cursor) ref() statebackend.Ref { return statebackend.Ref{Hash: c.hash, Key: c.key} }
 
 const (
 	withoutHint = -1
@@ -77,12 +81,12 @@ type Context[K comparable] struct {
 	*Runtime
 	cursor
 	m      *member
-	key    K
+	value  K // of the key
 	timers operator.TimerService
 }
 
 // Key is the current key.
-func (c *Context[K]) Key() K { return c.key }
+func (c *Context[K]) Key() K { return c.value }
 
 // Timestamp is the record's in milliseconds since the Unix epoch, or
 // [operator.NoTimestamp].
@@ -100,14 +104,14 @@ func (c *Context[K]) Now() time.Time {
 // timer that is set twice for one time is one timer.
 func (c *Context[K]) SetTimer(at time.Time) {
 	if c.hasTimers() {
-		c.timers.Register(c.ref.Hash, c.ref.Key, at.UnixMilli())
+		c.timers.Register(c.hash, c.cursor.key, at.UnixMilli())
 	}
 }
 
 // DeleteTimer removes the current key's timer of that time, if there is one.
 func (c *Context[K]) DeleteTimer(at time.Time) {
 	if c.hasTimers() {
-		c.timers.Delete(c.ref.Hash, c.ref.Key, at.UnixMilli())
+		c.timers.Delete(c.hash, c.cursor.key, at.UnixMilli())
 	}
 }
 
@@ -234,17 +238,21 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
 				break
 			}
 			r.at = o.keySite
-			c.key = o.in.key(*place)
-			var err error
-			if o.keyBuf, err = appendKey(o.in.keys, o.keyBuf[:0], &c.key); err != nil {
-				r.fail(o.keySite, err)
-				break
+			c.value = o.in.key(*place)
+			key := o.in.keys.Find(b.Payload[i], &c.value)
+			if key == nil {
+				var err error
+				if o.keyBuf, err = appendKey(o.in.keys, o.keyBuf[:0], &c.value); err != nil {
+					r.fail(o.keySite, err)
+					break
+				}
+				key = o.keyBuf
 			}
-			if assert.Enabled && codec.Hash(o.keyBuf) != b.Hash[i] {
+			if assert.Enabled && codec.Hash(key) != b.Hash[i] {
 				r.fail(o.keySite, errors.New("the function gave another key than at the producer"))
 				break
 			}
-			c.ref = statebackend.Ref{Hash: b.Hash[i], Key: o.keyBuf}
+			c.hash, c.cursor.key = b.Hash[i], key
 			c.index = i
 			r.ts = b.Timestamp[i]
 			first(*place)
@@ -273,11 +281,11 @@ func (o *keyedOperator[K, A, B]) fire(m *member, hash uint64, key []byte, at int
 	if o.in.keys.HasPointers() {
 		decoded = bytes.Clone(key)
 	}
-	if err := o.in.keys.Decode(decoded, &c.key); err != nil {
+	if err := o.in.keys.Decode(decoded, &c.value); err != nil {
 		r.failSystem(m.site, err)
 		return r.err
 	}
-	c.ref, c.index = statebackend.Ref{Hash: hash, Key: o.keyBuf}, withoutHint
+	c.hash, c.cursor.key, c.index = hash, o.keyBuf, withoutHint
 	r.ts, r.at = operator.NoTimestamp, m.site
 	if err := o.timed.OnTimer(c, time.UnixMilli(at), o.out); err != nil {
 		m.fail(err)

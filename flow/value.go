@@ -24,7 +24,8 @@ type Value[T any] struct {
 	m     *member
 	at    *cursor
 	table statebackend.Table
-	place *T // what is encoded and decoded, so that arguments need no memory
+	plain statebackend.Plain // table, if it is both that and of fixed size
+	place *T                 // what is encoded and decoded, so that arguments need no memory
 	buf   []byte
 	hints []statebackend.Hint
 	none  T
@@ -67,6 +68,9 @@ func (v *Value[T]) bind(m *member, b statebackend.Backend, at *cursor) error {
 	if err != nil {
 		return fmt.Errorf("state %q: %w", v.name, err)
 	}
+	if v.codec.FixedSize() > 0 {
+		v.plain, _ = v.table.(statebackend.Plain)
+	}
 	v.m, v.at, v.hints = m, at, make([]statebackend.Hint, operator.BatchSize)
 	return nil
 }
@@ -75,16 +79,18 @@ func (v *Value[T]) prefetch(hashes []uint64, first int) {
 	v.table.Prefetch(hashes, v.hints[first:first+len(hashes)])
 }
 
-// entry returns the current key's entry, and what is known of its place.
-func (v *Value[T]) entry() (statebackend.Ref, statebackend.Hint) {
+// hint returns what is known of the current key's place.
+func (v *Value[T]) hint() statebackend.Hint {
+	if v.at != nil && v.at.index >= 0 {
+		return v.hints[v.at.index]
+	}
 	if v.at == nil || v.at.index == withoutKey {
-		panic(fmt.Errorf("state %q: %w", v.name, errNoKey))
+		v.misuse()
 	}
-	if v.at.index == withoutHint {
-		return v.at.ref, statebackend.Hint{}
-	}
-	return v.at.ref, v.hints[v.at.index]
+	return statebackend.Hint{}
 }
+
+func (v *Value[T]) misuse() { panic(fmt.Errorf("state %q: %w", v.name, errNoKey)) }
 
 var errNoKey = errors.New("used where there is no key: outside of Process and OnTimer")
 
@@ -96,8 +102,13 @@ func (v *Value[T]) Get() T {
 
 // Lookup returns the value and whether there is one.
 func (v *Value[T]) Lookup() (T, bool) {
-	ref, hint := v.entry()
-	b, ok := v.table.Get(ref, hint)
+	var b []byte
+	var ok bool
+	if hint := v.hint(); v.plain != nil {
+		b, ok = v.plain.GetPlain(v.at.hash, v.at.key, hint)
+	} else {
+		b, ok = v.table.Get(v.at.ref(), hint)
+	}
 	if !ok {
 		return v.none, false
 	}
@@ -111,7 +122,9 @@ func (v *Value[T]) Lookup() (T, bool) {
 // that would refer to them are decoded from a copy.
 func (v *Value[T]) decode(b []byte) bool {
 	var err error
-	*v.place = v.none // fields that are left out of the encoding must not stay
+	if v.codec.FixedSize() == 0 {
+		*v.place = v.none // fields that are left out of the encoding must not stay
+	}
 	switch {
 	case v.codec.FixedSize() > 0:
 		err = v.codec.GetFixed(b, v.place)
@@ -128,16 +141,25 @@ func (v *Value[T]) decode(b []byte) bool {
 
 // Set sets the value.
 func (v *Value[T]) Set(w T) {
-	ref, hint := v.entry()
+	hint := v.hint()
 	*v.place = w
-	v.store(ref, hint)
+	v.store(hint)
+}
+
+// slot returns the current key's value in the table, as it lies there.
+func (v *Value[T]) slot(hint statebackend.Hint) []byte {
+	if v.plain != nil {
+		slot, _ := v.plain.SlotPlain(v.at.hash, v.at.key, hint)
+		return slot
+	}
+	slot, _ := v.table.Slot(v.at.ref(), hint)
+	return slot
 }
 
 // store writes what is in place.
-func (v *Value[T]) store(ref statebackend.Ref, hint statebackend.Hint) {
+func (v *Value[T]) store(hint statebackend.Hint) {
 	if v.codec.FixedSize() > 0 {
-		slot, _ := v.table.Slot(ref, hint)
-		v.codec.PutFixed(slot, v.place)
+		v.codec.PutFixed(v.slot(hint), v.place)
 		return
 	}
 	var err error
@@ -149,22 +171,21 @@ func (v *Value[T]) store(ref statebackend.Ref, hint statebackend.Hint) {
 		v.m.fail(fmt.Errorf("state %q: a value of %d bytes; the most is %d", v.name, len(v.buf), statebackend.MaxValueBytes))
 		return
 	}
-	v.table.Put(ref, hint, v.buf)
+	v.table.Put(v.at.ref(), hint, v.buf)
 }
 
 // Update lets fn change the value, which is the zero value if there was none. It is
 // the fastest way to change a value without pointers, since the entry is looked up
 // once. fn must use no other state, and not keep the pointer.
 func (v *Value[T]) Update(fn func(w *T)) {
-	ref, hint := v.entry()
+	hint := v.hint()
 	if v.codec.FixedSize() == 0 {
 		*v.place = v.Get()
 		fn(v.place)
-		v.store(ref, hint)
+		v.store(hint)
 		return
 	}
-	slot, _ := v.table.Slot(ref, hint)
-	if v.decode(slot) {
+	if slot := v.slot(hint); v.decode(slot) {
 		fn(v.place)
 		v.codec.PutFixed(slot, v.place)
 	}
@@ -172,6 +193,6 @@ func (v *Value[T]) Update(fn func(w *T)) {
 
 // Clear removes the value.
 func (v *Value[T]) Clear() {
-	ref, _ := v.entry()
-	v.table.Delete(ref)
+	v.hint() // there must be a key
+	v.table.Delete(v.at.ref())
 }
