@@ -2,12 +2,14 @@ package jobmanager
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir/blobstore"
 	"github.com/weirflow/weir/jobmanager/ha"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/metrics"
 	"github.com/weirflow/weir/operator"
 )
@@ -95,5 +97,8 @@ func (c Config) Validate() error {
 	need(c.HeartbeatTimeout == 0 || c.HeartbeatTimeout > c.HeartbeatInterval, "heartbeat timeout is not longer than the interval")
 	need(c.BuildTimeout >= 0, "negative build timeout")
 	need(c.RetainedJobs >= 0, "negative number of retained jobs")
+	if _, err := joboption.Parse(c.Defaults); err != nil {
+		faults = append(faults, fmt.Errorf("jobmanager: defaults of jobs: %w", err))
+	}
 	return errors.Join(faults...)
 }

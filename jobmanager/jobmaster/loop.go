@@ -27,11 +27,10 @@ type loop struct {
 	log  *zap.Logger
 	figs *metrics.Job
 
-	core        *Core // nil until the job was loaded
-	spec        *Spec
-	body        *Submission
-	chain       *store.Chain
-	cancelEarly bool // cancel as soon as there is a core
+	core  *Core // nil until the job was loaded
+	spec  *Spec
+	body  *Submission
+	chain *store.Chain
 
 	sessions    map[execgraph.Location]rpc.Session // of TaskManagers with our slots (slot 0)
 	hosts       map[weir.TaskManagerID]string
@@ -165,23 +164,22 @@ func (l *loop) step(ev Event) {
 
 // begin makes the core of the job that was loaded.
 func (l *loop) begin(x loaded) {
+	if !l.ended.IsZero() {
+		return // cancelled meanwhile
+	}
 	l.spec, l.body, l.chain = x.spec, x.submission, x.chain
 	l.core = NewCore(x.spec)
 	l.step(x.start)
-	if l.cancelEarly {
-		l.step(CancelRequested{})
-	}
 }
 
 // refuse ends a job that cannot be loaded.
 func (l *loop) refuse(f weir.Failure) {
-	l.ended = time.Now()
-	status := rpc.JobFailed
-	if l.cancelEarly {
-		status = rpc.JobCanceled
+	if !l.ended.IsZero() {
+		return
 	}
+	l.ended = time.Now()
 	l.log.Error("job cannot be run", zap.String("failure", f.Message))
-	l.setStatus(SetStatus{Status: status, Detail: f.Message, Restarts: int(l.m.first.Restarts), Failure: &f})
+	l.setStatus(SetStatus{Status: rpc.JobFailed, Detail: f.Message, Restarts: int(l.m.first.Restarts), Failure: &f})
 }
 
 // crashed ends a job whose core panicked: a bug of ours. What runs is told to end;
@@ -208,12 +206,17 @@ func (l *loop) crashed(err error) {
 	l.setStatus(SetStatus{Status: rpc.JobFailed, Detail: failure.Message, Failure: failure})
 }
 
+// cancel ends the job. One that was not loaded yet has nothing that runs under this
+// leader, and ends at once.
 func (l *loop) cancel() {
-	if l.core == nil {
-		l.cancelEarly = true
+	if l.core != nil {
+		l.step(CancelRequested{})
 		return
 	}
-	l.step(CancelRequested{})
+	if l.ended.IsZero() {
+		l.ended = time.Now()
+		l.setStatus(SetStatus{Status: rpc.JobCanceled, Restarts: int(l.m.first.Restarts)})
+	}
 }
 
 func (l *loop) granted(x granted) {
