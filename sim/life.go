@@ -78,7 +78,7 @@ func (w *World) finish(c *customer) {
 	})
 	w.oracle.look()
 	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
-		w.fail("nothing failed, and yet these files are left that no link refers to: %s", strings.Join(left, ", "))
+		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
 	}
 	for _, p := range append(w.tms[:len(w.tms):len(w.tms)], w.jms...) {
 		w.end(p.running(), 10*time.Second)

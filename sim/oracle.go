@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/ha"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // Oracle knows what must hold, and looks whether it does. It reads the registry and
@@ -245,7 +247,10 @@ func (o *Oracle) look() {
 	o.checked = retained
 }
 
-// orphans are blobs that no retained link refers to, the job's body aside.
+// orphans are blobs that no retained link refers to and that were not left for gc: in a
+// life in which nothing fails, what was part of a link is deleted when that goes. What
+// belongs to a checkpoint that was given up may stay, if the writer of a file never
+// heard that it was written (DECISIONS 8, 9).
 func (o *Oracle) orphans() []string {
 	used := make(map[string]bool)
 	for _, c := range o.checked {
@@ -254,14 +259,17 @@ func (o *Oracle) orphans() []string {
 		}
 	}
 	o.mu.Lock()
-	job := o.mu.job
-	o.mu.Unlock()
-	if j, err := o.source.Job(context.Background(), job); err == nil {
+	defer o.mu.Unlock()
+	if j, err := o.source.Job(context.Background(), o.mu.job); err == nil {
 		used[j.Record.Body] = true
+	}
+	linked := make(map[string]bool)
+	for id := range o.mu.linked {
+		linked[path.Join(snapshotmeta.JobDir(o.mu.job), snapshotmeta.Dir(id))] = true
 	}
 	var left []string
 	for _, name := range o.w.blobs() {
-		if !used[name] {
+		if !used[name] && linked[path.Dir(name)] {
 			left = append(left, name)
 		}
 	}
