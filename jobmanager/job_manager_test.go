@@ -167,6 +167,29 @@ func TestTaskFailureRestartsFromTheLatestCheckpoint(t *testing.T) {
 	})
 }
 
+func TestBrokenSessionLosesItsTaskManagerAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		jm, f := w.manager(), w.fleet()
+		tm := f.join(jm, 1)
+		w.submit(jm, "job", checkpointed)
+		w.await(jm, "job", rpc.JobRunning)
+		tm.kill()
+		synctest.Wait()
+		d, err := jm.Get(t.Context(), "job")
+		w.must(err)
+		if d.Status != rpc.JobRestarting || !strings.Contains(d.Detail, "connection reset") {
+			t.Errorf("%s: %q", d.Status, d.Detail)
+		}
+		time.Sleep(2 * time.Second)
+		if d, _ = jm.Get(t.Context(), "job"); !strings.Contains(d.Detail, "no TaskManager is registered") {
+			t.Errorf("%s: %q", d.Status, d.Detail)
+		}
+		f.join(jm, 1, func(r *rpc.Register) { r.Incarnation = 2 }).live(w.hearts())
+		w.await(jm, "job", rpc.JobRunning)
+	})
+}
+
 func TestJobsSurviveTheJobManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
