@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/assert"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/opcoord"
 	"github.com/weirflow/weir/jobmanager/resource"
@@ -75,6 +76,8 @@ func (l *loop) tell(action Action) {
 		l.log.Debug("ignored", zap.String("what", a.Text))
 	case JobEnded:
 		l.log.Info("job ended", zap.Stringer("status", a.Status))
+	default:
+		assert.That(false, "an action that nobody carries out")
 	}
 }
 
@@ -165,6 +168,8 @@ func (l *loop) coordinate(action Action) {
 		for _, s := range l.core.sources {
 			l.request(s.id, enumeratorRequest{complete: a.Checkpoint})
 		}
+	default:
+		assert.That(false, "not an action for an enumerator")
 	}
 }
 

@@ -36,7 +36,7 @@ func (m *member) used() int {
 
 // request is a job that waits.
 type request struct {
-	Request
+	want Request
 	said string // what the job was told last
 }
 
@@ -130,7 +130,7 @@ func (t *SlotTable) gone(e Gone) []Action {
 
 func (t *SlotTable) request(e Request) []Action {
 	t.forget(e.Job)
-	t.waiting = append(t.waiting, request{Request: e})
+	t.waiting = append(t.waiting, request{want: e})
 	return t.serve()
 }
 
@@ -157,7 +157,7 @@ func (t *SlotTable) release(e Release) []Action {
 }
 
 func (t *SlotTable) forget(job weir.JobID) {
-	t.waiting = slices.DeleteFunc(t.waiting, func(r request) bool { return r.Job == job })
+	t.waiting = slices.DeleteFunc(t.waiting, func(r request) bool { return r.want.Job == job })
 }
 
 // serve grants what can be granted, in order of arrival, and tells the others what
@@ -167,13 +167,13 @@ func (t *SlotTable) serve() []Action {
 	var acts []Action
 	rest := t.waiting[:0]
 	for _, r := range t.waiting {
-		if free := t.freeFor(r.CodeID); free >= len(r.Wants) {
-			acts = append(acts, Granted{r.Job, r.N, t.take(r.Request)})
+		if free := t.freeFor(r.want.CodeID); free >= len(r.want.Wants) {
+			acts = append(acts, Granted{r.want.Job, r.want.N, t.take(r.want)})
 			continue
 		}
-		if text := t.shortage(r.Request); text != r.said {
+		if text := t.shortage(r.want); text != r.said {
 			r.said = text
-			acts = append(acts, Short{Job: r.Job, N: r.N, Wanted: len(r.Wants), Free: t.freeFor(r.CodeID), Text: text})
+			acts = append(acts, Short{Job: r.want.Job, N: r.want.N, Wanted: len(r.want.Wants), Free: t.freeFor(r.want.CodeID), Text: text})
 		}
 		rest = append(rest, r)
 	}
