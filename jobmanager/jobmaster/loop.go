@@ -132,9 +132,7 @@ func (l *loop) handle(letter letter) {
 		l.received(x.message)
 		l.reporter = nil
 	case figures:
-		for _, s := range x.stats {
-			l.stats[s.Attempt] = s
-		}
+		l.keep(x.stats)
 	case cancelled:
 		l.cancel()
 	case ask:
@@ -159,6 +157,24 @@ func (l *loop) step(ev Event) {
 	now := time.Now()
 	for _, a := range l.core.Step(now, ev) {
 		l.do(a)
+	}
+}
+
+// keep takes live figures of current attempts, and drops those of earlier ones.
+func (l *loop) keep(stats []rpc.TaskStats) {
+	if l.core == nil {
+		return
+	}
+	for _, s := range stats {
+		if _, ok := l.core.graph.Find(s.Attempt); ok {
+			l.stats[s.Attempt] = s
+		}
+	}
+	if len(l.stats) > l.core.graph.Total() {
+		maps.DeleteFunc(l.stats, func(id weir.AttemptID, _ rpc.TaskStats) bool {
+			_, ok := l.core.graph.Find(id)
+			return !ok
+		})
 	}
 }
 
