@@ -170,7 +170,8 @@ func (w *World) kill(p *process, silent bool, k Kind) bool {
 		if !silent {
 			w.breakOff(e)
 		}
-		e.end(errBroken)
+		e.shut()
+		e.tell(errBroken)
 	}
 	i.blobs.Kill()
 	i.files.Kill()
