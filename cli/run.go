@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // localSlots is how many slots a cluster in this process offers.
@@ -19,7 +22,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a whole job in this process, without a cluster",
 		Long: `Run starts a JobManager and a TaskManager within this process, runs the job and follows it
 until it ends. An interrupt cancels it. Nothing is kept, except checkpoints if
---checkpoint-dir names a directory.`,
+--checkpoint-dir names a directory. With --from, that is by default the one the snapshot
+lies in.`,
 		Example: `  weir run checkpoint-demo --checkpoint-interval 1s`,
 		Args:    exactly(1, "the name of an entry point"),
 	}
@@ -27,6 +31,11 @@ until it ends. An interrupt cancels it. Nothing is kept, except checkpoints if
 		r, err := j.request(args[0])
 		if err != nil {
 			return err
+		}
+		if dir == "" && r.From != "" {
+			if dir, err = checkpointRoot(r.From); err != nil {
+				return err
+			}
 		}
 		ctx := cmd.Context()
 		g, stop, err := a.roles.Local(ctx, LocalOptions{Slots: localSlots, CheckpointDir: dir})
@@ -53,4 +62,17 @@ until it ends. An interrupt cancels it. Nothing is kept, except checkpoints if
 	j.flags(cmd)
 	cmd.Flags().StringVar(&dir, "checkpoint-dir", "", "directory that keeps the checkpoints (default: a temporary one)")
 	return cmd
+}
+
+// checkpointRoot is the checkpoint directory that a snapshot's path lies in:
+// DIR of DIR/JOB/chk-N.
+func checkpointRoot(from string) (string, error) {
+	abs, err := filepath.Abs(from)
+	if err != nil {
+		return "", err
+	}
+	if filepath.Base(abs) == snapshotmeta.MetadataFile {
+		abs = filepath.Dir(abs)
+	}
+	return filepath.Dir(filepath.Dir(abs)), nil
 }

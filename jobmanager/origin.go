@@ -51,7 +51,8 @@ func metadataName(location, from string) (string, error) {
 	if strings.HasPrefix(from, "/") || strings.HasPrefix(from, location+"/") {
 		rest, ok := strings.CutPrefix(path.Clean(from), path.Clean(location)+"/")
 		if !ok {
-			return "", bad("the path is not in the cluster's checkpoint directory " + location)
+			return "", fault(rpc.CodeInvalidArgument, "copy the snapshot's job directory there, or start a JobManager with --checkpoint-dir of the snapshot",
+				"start from %q: the path is not in the cluster's checkpoint directory %s", from, location)
 		}
 		rel = rest
 	}

@@ -199,7 +199,7 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 		for i := range s.Operators {
 			for k := range s.Operators[i].Subtasks {
 				t := &s.Operators[i].Subtasks[k]
-				t.State = snapshotmeta.RebaseState(t.State, l.deps.Blobs.Location(), dir)
+				t.State = snapshotmeta.RebaseState(t.State, "", dir) // the same store, wherever a host has mounted it
 			}
 		}
 	}
