@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/assert"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/netstack/buffer"
 	"github.com/weirflow/weir/netstack/wire"
 )
@@ -245,7 +246,7 @@ func (s *Subpartition) add(e Event) {
 	}
 	spent := s.finishLocked()
 	x := entry{event: e, since: time.Now()}
-	if e.Type == wire.TypePriorityEvent {
+	if e.Type == wire.TypePriorityEvent || e.Type.Blocks() && planted.Is(planted.BarrierOvertakes) {
 		s.mu.queue.insert(s.mu.priority, x)
 		s.mu.priority++
 		// A reader that waits for credit is not idle, but can take the event; one that
