@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/weirflow/weir/codec"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/operator"
 )
@@ -77,8 +78,8 @@ func sourcePoll[T any](m *member, reader Reader[T], to func(T)) pollFunc {
 	}
 	m.restore = func() error {
 		splits, restored := r.env.Restored(m.id)
-		if !restored {
-			splits = r.env.Splits(m.id)
+		if !restored || planted.Is(planted.SplitsReassigned) {
+			splits = append(splits, r.env.Splits(m.id)...)
 		}
 		return reader.AddSplits(splits)
 	}

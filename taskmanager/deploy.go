@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
 	"github.com/weirflow/weir/taskmanager/task"
@@ -39,7 +40,7 @@ func (l *loop) obey(m rpc.Message) {
 		l.operatorEvent(m)
 	case rpc.Forget:
 		if a := l.attempts[m.Attempt]; a != nil && a.life.State().Final() {
-			delete(l.attempts, m.Attempt)
+			l.forget(a)
 		}
 	case rpc.HeartbeatAck:
 	default:
@@ -59,7 +60,7 @@ func (l *loop) live(id weir.AttemptID) *attempt {
 // deploy starts an attempt, or reports why not.
 func (l *loop) deploy(d rpc.TaskDeployment) {
 	id := d.Attempt
-	if id.Epoch != l.epoch {
+	if id.Epoch != l.epoch && !planted.Is(planted.OldEpochObeyed) {
 		l.log.Warn("deployment of another epoch", zap.String("attempt", id.String()), zap.Uint64("epoch", uint64(l.epoch)))
 		return
 	}
@@ -177,7 +178,7 @@ func (l *loop) step(a *attempt, ev lifecycle.Event) {
 			a.task.Interrupt(errInterrupted)
 			a.deadline = l.after("tm/stuck", l.o.CancelTimeout, stuck{a.id})
 		case lifecycle.Release:
-			a.held, a.task = false, nil
+			a.held, a.task = planted.Is(planted.SlotNotFreed), nil
 			if a.deadline != nil {
 				a.deadline.Stop()
 			}
@@ -199,6 +200,9 @@ func (l *loop) report(a *attempt, r lifecycle.Report) {
 	fields := []zap.Field{zap.String("attempt", a.id.String()), zap.Stringer("state", a.last.State)}
 	if r.Failure != nil {
 		fields = append(fields, zap.Error(r.Failure))
+		if r.Failure.Stack != "" {
+			fields = append(fields, zap.String("stack", r.Failure.Stack))
+		}
 	}
 	l.log.Info("task", fields...)
 	l.send(*a.last)

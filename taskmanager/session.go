@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
 )
@@ -22,6 +23,7 @@ var (
 
 // dial looks for the JobManager until it finds it.
 func (l *loop) dial() {
+	jitter := rand.New(rand.NewPCG(l.random.Uint64(), l.random.Uint64()))
 	err := l.group.Go("tm/dial", func(ctx context.Context) error {
 		for pause := l.o.DialBackoff; ; pause = min(2*pause, l.o.DialBackoffMax) {
 			s, err := l.dialOnce(ctx)
@@ -29,13 +31,9 @@ func (l *loop) dial() {
 				l.inbox.post(connected{s})
 				return nil
 			}
-			if ctx.Err() != nil {
-				return nil
-			}
 			l.log.Debug("no job manager yet", zap.Error(err))
-			wait := pause/2 + rand.N(pause)
 			select {
-			case <-time.After(wait):
+			case <-time.After(jittered(jitter, pause)):
 			case <-ctx.Done():
 				return nil
 			}
@@ -44,6 +42,11 @@ func (l *loop) dial() {
 	if err != nil {
 		l.log.Debug("no dialling any more", zap.Error(err))
 	}
+}
+
+// jittered is somewhere between half of d and one and a half.
+func jittered(r *rand.Rand, d time.Duration) time.Duration {
+	return d/2 + time.Duration(r.Int64N(int64(d)+1))
 }
 
 func (l *loop) dialOnce(ctx context.Context) (rpc.Session, error) {
@@ -67,12 +70,16 @@ func (l *loop) onConnected(s rpc.Session) {
 		ID: l.o.ID, Incarnation: l.o.Incarnation, DataAddress: address, Host: l.o.Host, CodeID: l.o.CodeID,
 		Slots: l.o.Slots, Memory: l.o.Memory, MetricsAddress: l.o.MetricsAddress,
 	}}
-	for id, a := range l.attempts {
+	for _, a := range l.sorted() {
 		if !a.life.State().Final() {
-			r.Running = append(r.Running, id)
+			r.Running = append(r.Running, a.id)
 		}
 	}
-	l.send(r)
+	if err := s.Send(r); err != nil {
+		// The session ended before we knew of it, and its Closed came before it did.
+		l.onClosed(closed{s, err})
+		return
+	}
 	l.rounds.silent++
 	l.after("tm/silent", l.o.DialTimeout, silent{l.rounds.silent})
 }
@@ -98,11 +105,21 @@ func (l *loop) onClosed(ev closed) {
 	l.rounds.silent++
 	if l.registered {
 		l.registered = false
+		l.fruitless = 0
 		l.loseJobManager()
 	}
 	if !l.stopping {
-		l.after("tm/redial", l.o.DialBackoff/2+rand.N(l.o.DialBackoff), redial{})
+		pause := min(l.o.DialBackoff<<min(l.fruitless, 16), l.o.DialBackoffMax)
+		l.fruitless++
+		l.after("tm/redial", jittered(l.random, pause), redial{})
 	}
+}
+
+// hangUp ends the session.
+func (l *loop) hangUp(cause error) {
+	s := l.session
+	s.Close(cause)
+	l.onClosed(closed{s, cause})
 }
 
 // loseJobManager starts the grace time.
@@ -118,7 +135,7 @@ func (l *loop) onAbandoned(ev abandoned) {
 		return
 	}
 	f := &weir.Failure{Message: fmt.Sprintf("no job manager for %v", l.o.GraceTime), Fault: weir.FaultSystem}
-	for _, a := range l.attempts {
+	for _, a := range l.sorted() {
 		if !a.life.State().Final() {
 			l.step(a, lifecycle.Fail{Failure: f})
 		}
@@ -136,7 +153,7 @@ func (l *loop) onReceived(ev received) {
 		l.onRegistered(m)
 	case rpc.Refused:
 		l.log.Warn("the job manager refused the registration", zap.String("reason", m.Reason))
-		l.session.Close(fmt.Errorf("registration refused: %s", m.Reason))
+		l.hangUp(fmt.Errorf("registration refused: %s", m.Reason))
 	default:
 		if l.registered {
 			l.obey(m)
@@ -146,15 +163,15 @@ func (l *loop) onReceived(ev received) {
 
 // onRegistered takes a JobManager as the leader, unless a newer one had registered us.
 func (l *loop) onRegistered(m rpc.Registered) {
-	if m.Epoch < l.epoch {
+	if m.Epoch < l.epoch && !planted.Is(planted.OldEpochObeyed) {
 		l.log.Warn("an old job manager", zap.Uint64("epoch", uint64(m.Epoch)), zap.Uint64("newest", uint64(l.epoch)))
-		l.session.Close(errOldEpoch)
+		l.hangUp(errOldEpoch)
 		return
 	}
 	l.log.Info("registered", zap.String("peer", l.session.Peer()), zap.Uint64("epoch", uint64(m.Epoch)))
 	l.epoch, l.registered = m.Epoch, true
 	l.rounds.abandoned++
-	for _, a := range l.attempts {
+	for _, a := range l.sorted() {
 		if a.last != nil {
 			l.send(*a.last)
 		}
@@ -180,7 +197,7 @@ func clamp(d, low, high, def time.Duration) time.Duration {
 func (l *loop) cancelOlder() {
 	for id, a := range l.attempts {
 		switch {
-		case id.Epoch >= l.epoch:
+		case id.Epoch >= l.epoch || planted.Is(planted.OlderNotCancelled):
 		case a.life.State().Final():
 			delete(l.attempts, id)
 		default:
@@ -195,17 +212,17 @@ func (l *loop) onBeat(ev beat) {
 		return
 	}
 	if silence := time.Since(l.heard); silence > l.timeout {
-		l.session.Close(fmt.Errorf("%w for %v", errNoAnswer, silence))
+		l.hangUp(fmt.Errorf("%w for %v", errNoAnswer, silence))
 		return
 	}
 	l.send(rpc.Heartbeat{Epoch: l.epoch, Tasks: l.stats(time.Now())})
-	jitter := l.interval/20 - rand.N(l.interval/10+1)
-	l.after("tm/beat", l.interval+jitter, ev)
+	tenth := l.interval / 10
+	l.after("tm/beat", l.interval-tenth+jittered(l.random, tenth), ev)
 }
 
 // onSilent gives up a JobManager that did not answer the registration.
 func (l *loop) onSilent(ev silent) {
 	if ev.round == l.rounds.silent && l.session != nil && !l.registered {
-		l.session.Close(errNoAnswer)
+		l.hangUp(errNoAnswer)
 	}
 }

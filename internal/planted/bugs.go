@@ -2,3 +2,45 @@ package planted
 
 // Bug names one planted bug.
 type Bug string
+
+// Bugs.
+const (
+	// The data path.
+	ResumeForgotten        Bug = "resume forgotten"         // a channel is not resumed after a barrier
+	CreditTwice            Bug = "credit twice"             // a sender counts each announcement twice
+	HalfRecordDropped      Bug = "half record dropped"      // of a record that spans segments
+	BarrierOvertakes       Bug = "barrier overtakes"        // an aligned barrier is queued before the records
+	AlignmentSkipped       Bug = "alignment skipped"        // the first barrier triggers
+	SuspendedRecordSkipped Bug = "suspended record skipped" // a suspended batch goes on one record too far
+
+	// State and snapshots.
+	SnapshotNotCopied          Bug = "snapshot not copied"          // pages are written while a snapshot holds them
+	AcknowledgedBeforeUploaded Bug = "acknowledged before uploaded" // the state file is not there yet
+	KeyGroupSkipped            Bug = "key group skipped"            // when a task restores
+	TimersNotRestored          Bug = "timers not restored"          // they lie in the state, and never fire
+	SplitsReassigned           Bug = "splits reassigned"            // on restore, besides those in the snapshot
+
+	// Tasks and TaskManagers.
+	SlotNotFreed      Bug = "slot not freed"      // after an attempt has ended
+	OldEpochObeyed    Bug = "old epoch obeyed"    // a leader that was overtaken deploys
+	OlderNotCancelled Bug = "older not cancelled" // what an older leader started runs on
+
+	// Deciding.
+	NotifiedBeforeLink  Bug = "notified before link"   // tasks hear of completion while the link is being added
+	CompletedOneEarly   Bug = "completed one early"    // without the last acknowledgement
+	AttemptReused       Bug = "attempt number reused"  // a restart counts on from the same number
+	IDsRepeat           Bug = "checkpoint ids repeat"  // counted by the leader, not by the registry
+	RestoredFromOldest  Bug = "restored from oldest"   // of the retained checkpoints
+	LinkNotAwaited      Bug = "link not awaited"       // a restart does not wait for the end of a link
+	LostAnswerIsRefusal Bug = "lost answer is refusal" // a link whose answer was lost counts as failed
+	LinkNotRemoved      Bug = "link not removed"       // before the files of its checkpoint are
+)
+
+// Bugs are all of them.
+var Bugs = []Bug{
+	ResumeForgotten, CreditTwice, HalfRecordDropped, BarrierOvertakes, AlignmentSkipped, SuspendedRecordSkipped,
+	SnapshotNotCopied, AcknowledgedBeforeUploaded, KeyGroupSkipped, TimersNotRestored, SplitsReassigned,
+	SlotNotFreed, OldEpochObeyed, OlderNotCancelled,
+	NotifiedBeforeLink, CompletedOneEarly, AttemptReused, IDsRepeat, RestoredFromOldest, LinkNotAwaited,
+	LostAnswerIsRefusal, LinkNotRemoved,
+}

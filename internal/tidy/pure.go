@@ -15,14 +15,14 @@ import (
 var pure = map[string][]string{
 	"":                         {},
 	"jobgraph":                 {""},
-	"netstack/credit":          {"internal/assert"},
-	"netstack/wire":            {"", "internal/assert"},
-	"taskmanager/barrier":      {"", "internal/assert"},
+	"netstack/credit":          {"internal/assert", "internal/planted"},
+	"netstack/wire":            {"", "internal/assert", "internal/planted"},
+	"taskmanager/barrier":      {"", "internal/assert", "internal/planted"},
 	"taskmanager/lifecycle":    {"", "internal/assert"},
 	"taskmanager/watermark":    {"", "internal/assert"},
-	"jobmanager/execgraph":     {"", "internal/assert", "jobgraph"},
+	"jobmanager/execgraph":     {"", "internal/assert", "internal/planted", "jobgraph"},
 	"jobmanager/scheduling":    {"", "internal/assert", "jobgraph", "jobmanager/execgraph"},
-	"jobmanager/checkpointing": {"", "internal/assert"},
+	"jobmanager/checkpointing": {"", "internal/assert", "internal/planted"},
 	"jobmanager/failover":      {"", "internal/assert", "jobgraph", "jobmanager/execgraph"},
 	"jobmanager/resource":      {"", "internal/assert"},
 	"flow/window":              {""},
@@ -32,7 +32,7 @@ var pure = map[string][]string{
 // may import any pure package and what is named here.
 var pureFiles = map[string][]string{
 	"jobmanager/jobmaster/core*.go": {
-		"internal/assert", "operator", "rpc", "snapshotmeta", "jobmanager/joboption", "jobmanager/opcoord",
+		"internal/assert", "internal/planted", "operator", "rpc", "snapshotmeta", "jobmanager/joboption", "jobmanager/opcoord",
 	},
 	"jobmanager/opcoord/event_gate*.go": {"internal/assert"},
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 )
 
 // trigger is the single trigger under way (behaviour §3): from the decision to
@@ -87,6 +88,9 @@ func (c *CheckpointCoordinator) planCalculated(now time.Time, ev PlanCalculated)
 func (c *CheckpointCoordinator) idTaken(now time.Time, ev IDTaken) {
 	if !c.isTriggering(ev.Trigger, ev) {
 		return
+	}
+	if planted.Is(planted.IDsRepeat) {
+		ev.Checkpoint = c.lastID + 1
 	}
 	t := c.triggering
 	if reason := c.voided(t); reason != weir.ReasonNone {

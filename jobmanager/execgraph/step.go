@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 )
 
 // Step takes an event and says what follows from it.
@@ -32,6 +33,9 @@ func (g *Graph) create(e Create) []Action {
 	}
 	if t.current.ID.N > 0 {
 		g.counts[t.current.State]--
+	}
+	if t.current.ID.N > 0 && planted.Is(planted.AttemptReused) {
+		t.current.ID.N--
 	}
 	t.current = Execution{ID: weir.AttemptID{
 		Job: g.job, Vertex: e.Subtask.Vertex, Subtask: e.Subtask.Subtask, Epoch: g.epoch, N: t.current.ID.N + 1,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 )
 
 const (
@@ -34,6 +35,9 @@ func Settle(ctx context.Context, reg Registry, guard weir.LeaderEpoch, ops ...Op
 		}
 		if err == nil || !errors.Is(err, ErrDoubtful) {
 			return rev, err
+		}
+		if planted.Is(planted.LostAnswerIsRefusal) {
+			return 0, ErrUnavailable
 		}
 		if err := again.wait(ctx, err); err != nil {
 			return 0, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/opcoord"
@@ -25,6 +26,9 @@ func (c *Core) prepare() {
 	}
 	c.restored, c.loading = nil, false
 	if latest, ok := c.coordinator.Latest(); ok {
+		if planted.Is(planted.RestoredFromOldest) {
+			latest = c.coordinator.Retained()[0]
+		}
 		c.loading = true
 		c.emit(LoadSnapshot{Run: c.run, Metadata: latest.Metadata})
 	} else {

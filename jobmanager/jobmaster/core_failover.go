@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/opcoord"
@@ -80,7 +81,7 @@ func (c *Core) stopAffected() {
 // tryRestart goes on once everything of the run has ended, and it is known which
 // checkpoint is the newest.
 func (c *Core) tryRestart() {
-	if c.coordinator.Linking() {
+	if c.coordinator.Linking() && !planted.Is(planted.LinkNotAwaited) {
 		return
 	}
 	for id := range c.affectedTasks() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/inbox"
 	"github.com/weirflow/weir/jobmanager/opcoord"
@@ -159,7 +160,7 @@ func (e *enumerator) open(ctx context.Context, user operator.Enumerator) ([][][]
 	if err := user.Start(ctx, enumeratorContext{e}); err != nil {
 		return nil, fmt.Errorf("start the enumerator: %w", err)
 	}
-	if e.start.Restored {
+	if e.start.Restored && !planted.Is(planted.SplitsReassigned) {
 		return nil, nil
 	}
 	splits, err := user.Assign(ctx, e.start.Parallelism)

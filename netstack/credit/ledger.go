@@ -1,6 +1,10 @@
 package credit
 
-import "github.com/weirflow/weir/internal/assert"
+import (
+	"github.com/weirflow/weir/internal/assert"
+
+	"github.com/weirflow/weir/internal/planted"
+)
 
 // maxCredit bounds what a receiver can have free for one channel.
 const maxCredit = 1 << 24
@@ -21,6 +25,9 @@ func (l *Ledger) Credit() int { return l.credit }
 func (l *Ledger) Add(n int) error {
 	if n < 0 || n > maxCredit-l.credit {
 		return ErrTooMuchCredit
+	}
+	if planted.Is(planted.CreditTwice) {
+		n *= 2
 	}
 	l.credit += n
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/netstack/buffer"
 	"github.com/weirflow/weir/netstack/credit"
 	"github.com/weirflow/weir/netstack/wire"
@@ -289,7 +290,7 @@ func (c *RemoteChannel) resume() {
 		g.offerLocked(c.channel, c.priority > 0)
 	}
 	g.mu.Unlock()
-	if up != nil {
+	if up != nil && !planted.Is(planted.ResumeForgotten) {
 		up.Resume()
 	}
 }

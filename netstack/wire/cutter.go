@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/weirflow/weir/internal/planted"
+
 // Cutter cuts what arrives on one channel into elements. Its owner feeds it a view's
 // bytes, takes elements until there is none, and feeds it the next.
 type Cutter struct {
@@ -41,6 +43,9 @@ func (c *Cutter) Next(e *Element) (bool, error) {
 	if n <= len(c.b) {
 		c.b = c.b[n:]
 		return true, nil
+	}
+	if len(c.b) > 0 && planted.Is(planted.HalfRecordDropped) {
+		c.b = nil
 	}
 	if len(c.b) > 0 {
 		c.grow(n)

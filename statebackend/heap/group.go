@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/weirflow/weir/internal/assert"
+	"github.com/weirflow/weir/internal/planted"
 )
 
 const noPage = ^uint32(0)
@@ -96,7 +97,7 @@ func (g *group) split(tag uint32, old *index) {
 // writable returns a page for writing, copying it if an outstanding snapshot holds it.
 func (t *PageTable) writable(g *group, number uint32) *page {
 	r := &g.dir[number]
-	if r.birth >= t.led.fence.Load() {
+	if r.birth >= t.led.fence.Load() || planted.Is(planted.SnapshotNotCopied) {
 		return r.p
 	}
 	return t.copyPage(g, number)

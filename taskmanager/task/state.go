@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/snapshotmeta"
 	"github.com/weirflow/weir/statebackend"
@@ -78,6 +79,9 @@ func (t *Task) backends(ctx context.Context) func(weir.OperatorID) (statebackend
 		handles, err := t.keyedHandles(op, factory.Name())
 		if err != nil || len(handles) == 0 {
 			return b, err
+		}
+		if planted.Is(planted.KeyGroupSkipped) {
+			handles[0].Range.First++
 		}
 		if err := b.Restore(ctx, handles, t.files().Open); err != nil {
 			return nil, outside("restore keyed state: %v", err)
