@@ -2,7 +2,6 @@ package credit
 
 import (
 	"github.com/weirflow/weir/internal/assert"
-
 	"github.com/weirflow/weir/internal/planted"
 )
 
