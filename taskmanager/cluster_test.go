@@ -26,18 +26,19 @@ import (
 
 // cluster is TaskManagers in a bubble, with a JobManager that does what the test says.
 type cluster struct {
-	t       *testing.T
-	group   *group.Group
-	network *link.Memory
-	store   *mem.Store
-	pages   *heap.PagePool
-	catalog *catalog
-	epoch   weir.LeaderEpoch // the JobManager's; change it with setEpoch
-	term    atomic.Uint64    // the same, for the sessions
-	workers []*worker
-	refuse  atomic.Bool // the JobManager cannot be reached
-	mute    atomic.Bool // it says nothing
-	options func(o *taskmanager.Options)
+	t        *testing.T
+	group    *group.Group
+	network  *link.Memory
+	store    *mem.Store
+	pages    *heap.PagePool
+	catalog  *catalog
+	epoch    weir.LeaderEpoch // the JobManager's; change it with setEpoch
+	term     atomic.Uint64    // the same, for the sessions
+	workers  []*worker
+	refuse   atomic.Bool // the JobManager cannot be reached
+	mute     atomic.Bool // it says nothing
+	refusing atomic.Bool // it refuses registrations
+	options  func(o *taskmanager.Options)
 }
 
 // worker is one TaskManager and what the JobManager hears of it.
@@ -162,6 +163,10 @@ func (w *worker) Receive(s rpc.Session, m rpc.Message) {
 	}
 	switch m.(type) {
 	case rpc.Register:
+		if w.c.refusing.Load() {
+			w.say(rpc.Refused{Reason: "another incarnation is alive"})
+			return
+		}
 		w.say(rpc.Registered{Epoch: weir.LeaderEpoch(w.c.term.Load()), HeartbeatInterval: time.Second, HeartbeatTimeout: 10 * time.Second})
 	case rpc.Heartbeat:
 		w.say(rpc.HeartbeatAck{})

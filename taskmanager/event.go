@@ -37,6 +37,10 @@ type (
 	abandoned struct{ round int } // no JobManager for the grace time
 	stuck     struct{ attempt weir.AttemptID }
 	redial    struct{}
+	gone      struct {
+		job   weir.JobID
+		round int
+	}
 	// stop ends everything.
 	stop struct{}
 )
@@ -51,6 +55,7 @@ func (silent) event()    {}
 func (abandoned) event() {}
 func (stuck) event()     {}
 func (redial) event()    {}
+func (gone) event()      {}
 func (stop) event()      {}
 
 // inbox brings events to tm/loop. It has no bound of its own: what sessions bring is

@@ -1,7 +1,13 @@
 package taskmanager
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +19,10 @@ import (
 	"github.com/weirflow/weir/taskmanager/snapshot"
 	"github.com/weirflow/weir/taskmanager/task"
 )
+
+// jobGoneAfter is how long a job has no attempt here until it is taken to be gone. A
+// restart takes less.
+const jobGoneAfter = 2 * time.Minute
 
 // loop is the state of tm/loop. Only that goroutine touches it.
 type loop struct {
@@ -32,7 +42,11 @@ type loop struct {
 	heard    time.Time     // when it last said something
 	rounds   struct{ beat, silent, abandoned int }
 
+	fruitless int        // sessions in a row that did not come to a registration
+	random    *rand.Rand // for jitter
+
 	attempts map[weir.AttemptID]*attempt
+	left     map[weir.JobID]int // how often the last attempt of a job was forgotten
 	stopping bool
 }
 
@@ -55,7 +69,9 @@ func newLoop(t *TaskManager, g *group.Group, executor *snapshot.Executor) *loop 
 			Catalog: o.Catalog, Stack: o.Stack, Store: o.Store, Backends: o.Backends, Executor: executor,
 			Metrics: o.Metrics, Logger: o.Logger, OpenStore: o.OpenStore, BuildTimeout: o.BuildTimeout,
 		},
+		random:   rand.New(rand.NewPCG(uint64(o.Incarnation), binary.BigEndian.Uint64(o.ID[:]))),
 		attempts: map[weir.AttemptID]*attempt{},
+		left:     map[weir.JobID]int{},
 	}
 }
 
@@ -104,6 +120,11 @@ func (l *loop) handle(ev event) {
 		if !l.stopping {
 			l.dial()
 		}
+	case gone:
+		if !l.has(ev.job) && l.left[ev.job] == ev.round {
+			delete(l.left, ev.job)
+			l.o.JobGone(ev.job)
+		}
 	case stuck:
 		l.onStuck(ev)
 	case stop:
@@ -127,9 +148,43 @@ func (l *loop) onStop() {
 		return
 	}
 	l.stopping = true
-	for _, a := range l.attempts {
+	for _, a := range l.sorted() {
 		l.step(a, lifecycle.Cancel{})
 	}
+}
+
+// sorted returns the attempts in the order of their ids, so that equal events have
+// equal consequences.
+func (l *loop) sorted() []*attempt {
+	all := slices.Collect(maps.Values(l.attempts))
+	slices.SortFunc(all, func(a, b *attempt) int { return compare(a.id, b.id) })
+	return all
+}
+
+func compare(a, b weir.AttemptID) int {
+	return cmp.Or(
+		bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Vertex, b.Vertex), cmp.Compare(a.Subtask, b.Subtask),
+		cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.N, b.N),
+	)
+}
+
+// forget drops an attempt that has ended. When it was its job's last one here, and
+// stays the last for a while, the job has gone.
+func (l *loop) forget(a *attempt) {
+	delete(l.attempts, a.id)
+	if job := a.id.Job; !l.has(job) {
+		l.left[job]++
+		l.after("tm/gone", jobGoneAfter, gone{job, l.left[job]})
+	}
+}
+
+func (l *loop) has(job weir.JobID) bool {
+	for id := range l.attempts {
+		if id.Job == job {
+			return true
+		}
+	}
+	return false
 }
 
 // after posts an event after a time, unless everything stops first.

@@ -47,10 +47,14 @@ type Options struct {
 	// CancelTimeout bounds how long a task takes to stop once it was told to;
 	// default 30 s. Then Escalate is called.
 	CancelTimeout time.Duration
-	// Escalate is called, once per attempt and from any goroutine, when user code
-	// does not return. The process should end: it cannot be made to stop. Default:
-	// only the log says so.
+	// Escalate is called, from any goroutine, when the process should end: when user
+	// code does not return, once per attempt, since it cannot be made to; and, with
+	// the zero attempt, when the TaskManager itself has failed, which only a bug can
+	// bring about. It must not wait. Default: only the log says so.
 	Escalate func(attempt weir.AttemptID, err error)
+	// JobGone is called when a job has had no attempt here for some minutes: its
+	// series may go, unless the JobManager shows some in the same registry.
+	JobGone func(job weir.JobID)
 	// DialBackoff is the first pause between attempts to reach a JobManager; default
 	// 100 ms. It doubles up to DialBackoffMax, default 3 s, with a jitter.
 	DialBackoff, DialBackoffMax time.Duration
@@ -77,6 +81,9 @@ func (o Options) Defaults() Options {
 	}
 	if o.Escalate == nil {
 		o.Escalate = func(weir.AttemptID, error) {}
+	}
+	if o.JobGone == nil {
+		o.JobGone = func(weir.JobID) {}
 	}
 	return o
 }

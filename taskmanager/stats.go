@@ -1,8 +1,6 @@
 package taskmanager
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/weirflow/weir/metrics"
@@ -18,12 +16,11 @@ type sample struct {
 // stats are the figures of all tasks that run, in the order of their ids.
 func (l *loop) stats(now time.Time) []rpc.TaskStats {
 	var all []rpc.TaskStats
-	for _, a := range l.attempts {
+	for _, a := range l.sorted() {
 		if a.task != nil && !a.life.State().Final() {
 			all = append(all, a.stats(now))
 		}
 	}
-	slices.SortFunc(all, func(x, y rpc.TaskStats) int { return cmp.Compare(x.Attempt.String(), y.Attempt.String()) })
 	return all
 }
 

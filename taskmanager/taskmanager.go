@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"go.uber.org/zap"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
 	"github.com/weirflow/weir/rpc"
@@ -53,12 +55,20 @@ func (t *TaskManager) Start(ctx context.Context) error {
 		return err
 	}
 	l := newLoop(t, g, executor)
-	if err := g.Go("tm/loop", l.run); err != nil {
+	if err := g.GoThen("tm/loop", l.run, t.failed); err != nil {
 		executor.Close()
 		return err
 	}
 	t.mu.group, t.mu.executor = g, executor
 	return nil
+}
+
+// failed ends the process if the loop has panicked: nobody else can do its work.
+func (t *TaskManager) failed(err error) {
+	if _, ok := errors.AsType[*group.PanicError](err); ok {
+		t.o.Logger.Error("the task manager has failed", zap.Error(err))
+		t.o.Escalate(weir.AttemptID{}, err)
+	}
 }
 
 // Close cancels what runs, waits until it has ended, or until ctx is done, and ends

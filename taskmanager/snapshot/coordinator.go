@@ -136,12 +136,16 @@ func (c *Coordinator) capture(b weir.Barrier) (_ *async, err error) {
 			a.release()
 		}
 	}()
-	for op, k := range c.keyed {
+	for _, ref := range c.o.Refs {
+		k, ok := c.keyed[ref.ID]
+		if !ok {
+			continue
+		}
 		snap, err := k.Backend.Snapshot()
 		if err != nil {
-			return nil, fmt.Errorf("snapshot of the keyed state: %w", err)
+			return nil, fmt.Errorf("snapshot of the keyed state of operator %q: %w", ref.Name, err)
 		}
-		a.captured[op] = captured{keyed: k, snapshot: snap}
+		a.captured[ref.ID] = captured{keyed: k, snapshot: snap}
 	}
 	states, err := c.o.Operators.SnapshotState(b.ID)
 	if err != nil {

@@ -79,11 +79,13 @@ func (t *Task) Figures() metrics.TaskFigures {
 	}
 	for _, g := range v.io.Inputs {
 		f.QueuedIn += g.QueuedBytes()
+		f.BuffersInUse += int64(g.BuffersInUse())
 	}
 	for _, o := range v.outputs {
 		f.RecordsOut += o.p.Records()
 		f.BytesOut += o.p.Bytes()
 		f.QueuedOut += o.p.QueuedBytes()
+		f.BuffersInUse += int64(o.p.BuffersInUse())
 	}
 	for _, c := range v.chain.Counts() {
 		f.Operators = append(f.Operators, metrics.OperatorFigures{Operator: c.Operator, RecordsIn: c.RecordsIn, RecordsOut: c.RecordsOut})
