@@ -97,13 +97,16 @@ func (g *group) split(tag uint32, old *index) {
 // writable returns a page for writing, copying it if an outstanding snapshot holds it.
 func (t *PageTable) writable(g *group, number uint32) *page {
 	r := &g.dir[number]
-	if r.birth >= t.led.fence.Load() || planted.Is(planted.SnapshotNotCopied) {
+	if r.birth >= t.led.fence.Load() {
 		return r.p
 	}
 	return t.copyPage(g, number)
 }
 
 func (t *PageTable) copyPage(g *group, number uint32) *page {
+	if planted.Is(planted.SnapshotNotCopied) {
+		return g.dir[number].p
+	}
 	t.ownDir(g)
 	old := g.dir[number]
 	p := t.takePages(int(old.units))
