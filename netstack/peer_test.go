@@ -183,7 +183,9 @@ func TestChannelFaultsFailTheChannel(t *testing.T) {
 		send func(r *raw, channel uint32)
 		says string
 	}{
-		"sequence": {func(r *raw, ch uint32) { r.data(wire.Buffer{Channel: ch, Sequence: 1, Type: wire.TypeData}, []byte("x")) }, "message 1 instead of 0"},
+		"sequence": {func(r *raw, ch uint32) {
+			r.data(wire.Buffer{Channel: ch, Sequence: 1, Type: wire.TypeData}, []byte("x"))
+		}, "message 1 instead of 0"},
 		"credit": {func(r *raw, ch uint32) {
 			for i := range 3 {
 				r.data(wire.Buffer{Channel: ch, Sequence: uint32(i), Type: wire.TypeData}, []byte("x"))
