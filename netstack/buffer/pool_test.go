@@ -322,15 +322,12 @@ func TestPoolsShareABudget(t *testing.T) {
 				}
 			},
 		})
-		// With everything back, each pool gets its smallest size.
-		for _, b := range orphans {
-			b.Release()
-		}
+		release(orphans)
 		for _, p := range pools {
 			release(p.held)
-			p.held = nil
 		}
-		for _, p := range pools {
+		for _, p := range pools { // each gets its smallest size
+			p.held = nil
 			for i := range p.min {
 				b := p.TryRequest(0)
 				if b == nil {

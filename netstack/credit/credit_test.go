@@ -151,4 +151,3 @@ func TestTooMuchCreditIsTheReceiversFault(t *testing.T) {
 		}
 	}
 }
-
