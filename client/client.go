@@ -122,7 +122,7 @@ func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(c
 		one, cancel := context.WithTimeout(ctx, limit)
 		reply, err := ask(one, cc)
 		if err != nil && one.Err() != nil && ctx.Err() == nil {
-			err = &rpc.Error{Code: rpc.CodeUnavailable, Message: fmt.Sprintf("no answer within %s", limit)}
+			err = &rpc.Error{Code: rpc.CodeUnavailable, Message: fmt.Sprintf("no answer within %s", limit), Unreached: true}
 		}
 		cancel()
 		var nl *rpc.NotLeaderError
@@ -145,12 +145,13 @@ func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(c
 
 // unreachable adds what a person can do.
 func unreachable(address string, err error) error {
-	if rpc.CodeOf(err) != rpc.CodeUnavailable {
+	var e *rpc.Error
+	if !errors.As(err, &e) || !e.Unreached {
 		return err
 	}
 	return &rpc.Error{
-		Code:    rpc.CodeUnavailable,
-		Message: fmt.Sprintf("cannot reach a JobManager at %s: %v", address, err),
+		Code: rpc.CodeUnavailable, Unreached: true,
+		Message: fmt.Sprintf("cannot reach a JobManager at %s: %s", address, e.Message),
 		Hint:    "is it running? give its address with --jobmanager",
 	}
 }

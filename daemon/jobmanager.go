@@ -28,7 +28,7 @@ import (
 
 // jobManager runs a JobManager until ctx ends.
 func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready func(cli.Ready)) (err error) {
-	if err := checkListen("--listen", o.Listen, o.Insecure); err != nil {
+	if err := checkListens(o.Listen, o.MetricsListen, o.Insecure); err != nil {
 		return err
 	}
 	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager"))}
@@ -80,7 +80,7 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 		return cli.Ready{}, err
 	}
 	m := metrics.New(metrics.Build{Role: "jobmanager", CodeID: j.codeID})
-	metricsAddress, err := serveMetrics(ctx, j.group, &j.parts, j.o.MetricsListen, j.o.Insecure, m)
+	metricsAddress, err := serveMetrics(ctx, j.group, &j.parts, j.o.MetricsListen, m)
 	if err != nil {
 		return cli.Ready{}, err
 	}
