@@ -39,6 +39,7 @@ type RemoteChannel struct {
 	floating   []*buffer.Buffer // free
 	missing    int              // exclusive buffers that the pool owes
 	waiting    bool             // in gate.mu.waiting
+	deferred   bool             // an announcement is due, and waits for more to gather
 	next       uint32           // the sequence number that comes next
 	queue      ring[received]
 	priority   int  // priority events, at the front of the queue
@@ -92,7 +93,18 @@ func (c *RemoteChannel) takeExclusiveLocked() (announce bool) {
 			announce = true
 		}
 	}
-	return announce
+	return c.dueLocked(announce)
+}
+
+// dueLocked says whether to send an announcement now, if one became due or was
+// deferred before.
+func (c *RemoteChannel) dueLocked(announce bool) bool {
+	c.deferred = c.deferred || announce
+	if !c.deferred || c.grants.MayWait() {
+		return false
+	}
+	c.deferred = false
+	return true
 }
 
 // Open connects the channel with its producer and returns the initial credit. It
@@ -105,6 +117,7 @@ func (c *RemoteChannel) Open(up Upstream) (initial int, ok bool) {
 	}
 	c.up = up
 	c.grants.Announce() // what came since the gate was made is part of the initial credit
+	c.deferred = false
 	return c.grants.Free(), true
 }
 
@@ -118,7 +131,7 @@ func (c *RemoteChannel) Take(h wire.Buffer) (*buffer.Buffer, error) {
 		return nil, nil
 	}
 	b, err := c.takeFreeLocked(h)
-	announce := err == nil && c.backlogLocked(h)
+	announce := err == nil && c.dueLocked(c.backlogLocked(h))
 	c.gate.mu.Unlock()
 	if announce {
 		c.announceDue()
@@ -220,7 +233,7 @@ func (c *RemoteChannel) DeliverEvent(h wire.Buffer, event []byte) error {
 		g.mu.Unlock()
 		return err
 	}
-	announce := c.backlogLocked(h)
+	announce := c.dueLocked(c.backlogLocked(h))
 	c.stopped = c.stopped || h.Type.Blocks()
 	c.channel.complete = wire.IsEndOfPartition(event)
 	at := c.queue.len()
@@ -308,6 +321,7 @@ func (c *RemoteChannel) Recycle(b *buffer.Buffer) {
 	b.Renew()
 	c.exclusive = append(c.exclusive, b)
 	giveUp, announce := c.grants.Recycled()
+	announce = c.dueLocked(announce)
 	var surplus *buffer.Buffer
 	if giveUp {
 		surplus = pop(&c.floating)
