@@ -86,7 +86,7 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	}
 	jm, err := jobmanager.New(jobmanager.Config{
 		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
-		Catalog: j.catalog, Registry: registry, Blobs: store, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+		Catalog: j.catalog, Registry: registry, Blobs: store, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
 	})
 	if err != nil {
 		return cli.Ready{}, invalid(err.Error(), "")

@@ -156,7 +156,7 @@ func (t *taskManagerRole) engine(ctx context.Context, who identity, stack *netst
 	tm, err := taskmanager.New(taskmanager.Options{
 		ID: who.id, Incarnation: who.incarnation, CodeID: t.codeID, Slots: t.o.Slots, Host: host,
 		DataAddress: address, MetricsAddress: metricsAddress, Memory: t.o.Memory,
-		Catalog: t.catalog, Stack: stack, Store: store, Backends: backends(),
+		Catalog: t.catalog, Stack: stack, Store: store, OpenStore: new(foreignStores).open, Backends: backends(),
 		Dialer:  weirgrpc.NewDialer(t.group, t.o.JobManagers, insecure.NewCredentials()),
 		Metrics: m, Logger: t.log, JobGone: m.Forget,
 		Escalate: func(_ weir.AttemptID, err error) {

@@ -17,14 +17,17 @@ import (
 // origin reads and checks the snapshot that a job is to start from (behaviour §11,
 // NO_CLAIM): it is not ours and never deleted. Vertices whose user set no maximum
 // parallelism take that of their state.
-func origin(ctx context.Context, blobs blobstore.Store, from string, graph *jobgraph.JobGraph) (*jobmaster.Origin, error) {
-	name, err := metadataName(blobs.Location(), from)
+func (t *term) origin(ctx context.Context, from string, graph *jobgraph.JobGraph) (*jobmaster.Origin, error) {
+	blobs, name, err := t.locate(from)
 	if err != nil {
 		return nil, err
 	}
 	s, err := snapshotmeta.Open(ctx, blobs, name)
 	if err != nil {
 		return nil, originError(from, err)
+	}
+	if blobs != t.cfg.Blobs {
+		name = snapshotmeta.Foreign(blobs.Location(), name)
 	}
 	jobmaster.AdoptMaxParallelism(graph, s)
 	if err := jobmaster.CheckRestore(graph, s); err != nil {
@@ -34,6 +37,26 @@ func origin(ctx context.Context, blobs blobstore.Store, from string, graph *jobg
 	return &jobmaster.Origin{
 		Path: from, Metadata: name, Checkpoint: s.Header.Checkpoint, Kind: s.Header.Kind, Bytes: s.Bytes(),
 	}, nil
+}
+
+// locate finds the store and the blob that a path means: one in the checkpoint store,
+// or, if it is absolute and elsewhere, in a store of its own that is only read.
+func (t *term) locate(from string) (blobstore.Store, string, error) {
+	own := t.cfg.Blobs.Location()
+	if t.cfg.OpenStore == nil || !strings.HasPrefix(from, "/") || slices.Contains(strings.Split(from, "/"), "..") ||
+		strings.HasPrefix(path.Clean(from), path.Clean(own)+"/") {
+		name, err := metadataName(own, from)
+		return t.cfg.Blobs, name, err
+	}
+	location, name, err := snapshotmeta.SplitLocation(path.Clean(from))
+	if err != nil {
+		return nil, "", fault(rpc.CodeInvalidArgument, "give the path that `weir checkpoints` or `weir demo --keep` prints", "start from %q: %v", from, err)
+	}
+	blobs, err := t.cfg.OpenStore(location)
+	if err != nil {
+		return nil, "", fault(rpc.CodeNotFound, "the path must be there on the JobManager's host and on every TaskManager's", "start from %s: %v", from, err)
+	}
+	return blobs, name, nil
 }
 
 // metadataName finds the blob that a path means. It is absolute, under the checkpoint

@@ -229,7 +229,7 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 		Options: options, Graph: graph, GraphText: logical.Text(),
 	}}
 	if r.From != "" {
-		if p.body.From, err = origin(ctx, t.cfg.Blobs, r.From, graph); err != nil {
+		if p.body.From, err = t.origin(ctx, r.From, graph); err != nil {
 			return nil, err
 		}
 	}

@@ -157,7 +157,7 @@ func TestFollowingASubmissionEndsWithTheJobOrAnInterrupt(t *testing.T) {
 	}
 }
 
-func TestJobStartsFromTheCheckpointsOfAnotherCluster(t *testing.T) {
+func TestJobStartsFromWhatTheDemoKept(t *testing.T) {
 	t.Parallel()
 	bin, keep := built(t, weirBinary), filepath.Join(t.TempDir(), "keep")
 	out, stderr, err := runWeir(t, bin, nil, "demo", "--mode", "aligned", "--interval", "200ms", "--keep", keep)
@@ -165,44 +165,71 @@ func TestJobStartsFromTheCheckpointsOfAnotherCluster(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	path := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]
-	path = strings.TrimSpace(path)
-	if !strings.HasPrefix(path, keep) {
+	if path = strings.TrimSpace(path); !strings.HasPrefix(path, keep) {
 		t.Fatalf("last line is %q", path)
 	}
-	start, err := look(t.Context(), keep, path)
+	startsFrom(t, keep, path, keep)
+}
+
+func TestJobStartsFromTheCheckpointOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	first := newCluster(t, built(t, weirBinary), 1)
+	job := first.submit(rpc.SubmitRequest{Params: map[string]string{"keys": "3000", "size": "50", "rate": "10000"}})
+	for p := (picture{}); p.files == 0 || p.emitted() < 10000; {
+		first.awaitCheckpoint(job, first.awaitCheckpoint(job, 0))
+		_, p = first.auditNewest(job)
+	}
+	first.json("cancel", job)
+	l, err := first.client.Checkpoints(first.ctx, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := newestCompleted(l)
+	startsFrom(t, first.checkpoints(), info.Path, filepath.Join(t.TempDir(), "other"))
+}
+
+// startsFrom starts a job on a new cluster, with a checkpoint directory of its own,
+// from a checkpoint at path, which lies in the directory from.
+func startsFrom(t *testing.T, from, path, dir string) {
+	t.Helper()
+	start, err := look(t.Context(), from, path)
 	if err != nil || start.emitted() == 0 {
 		t.Fatalf("%s: sources at %v, %v", path, start.positions, err)
 	}
-	for name, dir := range map[string]string{"same directory": keep, "another one": filepath.Join(t.TempDir(), "other")} {
-		t.Run(name, func(t *testing.T) {
-			c := emptyCluster(t, bin)
-			c.extra = []string{"--checkpoint-dir", dir}
-			c.startJobManager()
-			c.startTaskManager(0)
-			job := c.json("submit", "checkpoint-demo", "--detach", "--from", path, "--checkpoint-interval", "200ms")[0]["job"].(string)
-			id := c.awaitCheckpoint(job, 0)
-			l, err := c.client.Checkpoints(c.ctx, job)
-			if err != nil || l.Restored == 0 || id <= l.Restored {
-				t.Fatalf("restored from %d, then %d: %v", l.Restored, id, err)
-			}
-			info, _ := newestCompleted(l)
-			now, err := look(c.ctx, dir, info.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			audit(t, info, now)
-			for split, done := range start.positions {
-				if now.positions[split] < done {
-					t.Errorf("split %d went back from %d to %d", split, done, now.positions[split])
-				}
-			}
-			if d := c.json("show", job)[0]; d["restored_from"] != path {
-				t.Errorf("restored_from is %v", d["restored_from"])
-			}
-			if _, err := look(c.ctx, keep, path); err != nil {
-				t.Errorf("what it started from is gone: %v", err)
-			}
-		})
+	c := emptyCluster(t, built(t, weirBinary))
+	c.extra = []string{"--checkpoint-dir", dir}
+	c.startJobManager()
+	c.startTaskManager(0)
+	job := c.json("submit", "checkpoint-demo", "--detach", "--from", path, "--checkpoint-interval", "200ms",
+		"--param", "size=50", "--param", "keys="+itoa(start.keys))[0]["job"].(string)
+	c.await(job, "it runs", client.Running)
+	l, err := c.client.Checkpoints(c.ctx, job)
+	if err != nil || l.Restored == 0 {
+		t.Fatalf("restored from %d, %v", l.Restored, err)
+	}
+	c.awaitCheckpoint(job, l.Restored)
+	if l, err = c.client.Checkpoints(c.ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	info, _ := newestCompleted(l)
+	now, err := look(c.ctx, dir, info.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	audit(t, info, now)
+	for split, done := range start.positions {
+		if now.positions[split] < done {
+			t.Errorf("split %d went back from %d to %d", split, done, now.positions[split])
+		}
+	}
+	if d := c.json("show", job)[0]; d["restored_from"] == nil {
+		t.Errorf("restored_from is missing in %v", d)
+	}
+	c.tms[0].kill() // and once more, now from its own
+	c.startTaskManager(0)
+	c.await(job, "it was restarted", func(d rpc.JobDetail) bool { return d.Restarts > 0 && client.Running(d) })
+	if again, err := look(c.ctx, from, path); err != nil || again.emitted() != start.emitted() {
+		t.Errorf("what it started from is not as it was: %v", err)
 	}
 }
 
