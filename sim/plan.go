@@ -58,7 +58,7 @@ func oneOf[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(va
 // Draw draws a plan.
 func Draw(rng *rand.Rand) Plan {
 	p := Plan{
-		JobManagers: oneOf(rng, 1, 1, 2), TaskManagers: 1 + rng.IntN(3), Slots: 1 + rng.IntN(3),
+		JobManagers: oneOf(rng, 1, 2), TaskManagers: 1 + rng.IntN(3), Slots: 1 + rng.IntN(3),
 		HeartbeatInterval: oneOf(rng, 100*time.Millisecond, 500*time.Millisecond, 2*time.Second),
 		Lag:               oneOf(rng, 0.05, 0.2, 0.5), Tick: oneOf(rng, time.Millisecond, 3*time.Millisecond, 10*time.Millisecond),
 		Burst: oneOf(rng, 1, 4, 16), Life: time.Duration(3+rng.IntN(12)) * time.Second,
