@@ -222,6 +222,9 @@ func (g *CheckpointedGate) cut() error {
 	b.Input, b.N, b.Next = c.gate, 0, 0
 	g.batchBytes, g.batchDone = 0, 0
 	before := uncut(&c.cutter)
+	if !g.spanning {
+		b.N = c.cutter.Records(b.Hash[:], b.Timestamp[:], b.Payload[:])
+	}
 	var e wire.Element
 	for b.N < operator.BatchSize {
 		ok, err := c.cutter.Next(&e)
