@@ -29,10 +29,9 @@ func (r *random) next() uint64 {
 	return x
 }
 
-// record is what a source emits: about 100 bytes on the wire.
+// record is what a source emits, with a time: about 100 bytes on the wire.
 type record struct {
 	Key  string
-	At   int64
 	Body string
 }
 

@@ -63,7 +63,7 @@ func (r *reader) Snapshot() ([][]byte, error) { return nil, nil }
 func (r *reader) Poll(emit func(int64, record) bool) (operator.SourceStatus, error) {
 	for allowed := r.job.allowed.Load(); r.made.at < allowed; {
 		key, at := r.made.next()
-		if !emit(operator.NoTimestamp, record{key, at, body}) {
+		if !emit(at, record{key, body}) {
 			return operator.SourceMore, nil
 		}
 	}
@@ -78,8 +78,8 @@ type counter struct {
 	n     int64
 }
 
-func (c *counter) Process(_ *flow.Context[string], r record, _ *flow.Out[total]) error {
-	c.at = r.At
+func (c *counter) Process(ctx *flow.Context[string], _ record, _ *flow.Out[total]) error {
+	c.at = ctx.Timestamp()
 	c.total.Update(c.add)
 	if c.n++; c.n%report == 0 {
 		c.job.report()
