@@ -41,7 +41,12 @@ func (s *Stack) need(at Location, in *remoteInput) {
 		}
 		return
 	}
-	p := s.peerLocked(process{at.TaskManager, at.Incarnation})
+	id := process{at.TaskManager, at.Incarnation}
+	if in == nil && !s.dials(id) {
+		s.mu.Unlock()
+		return // it will come if it needs us
+	}
+	p := s.peerLocked(id)
 	if conn := p.conn; conn != nil {
 		s.mu.Unlock()
 		if in != nil {

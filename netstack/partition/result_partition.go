@@ -307,6 +307,15 @@ func (p *ResultPartition) Fail(cause error) {
 	}
 }
 
+// FailUnread ends the subpartitions that have no reader.
+func (p *ResultPartition) FailUnread(cause error) {
+	for _, s := range p.subpartitions {
+		if !s.attached() {
+			s.fail(cause)
+		}
+	}
+}
+
 // Close gives up the task's segments, after its goroutine has left. If the last event
 // was broadcast, consumers can read on; else they find [ErrClosed].
 func (p *ResultPartition) Close() {
