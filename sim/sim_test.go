@@ -52,7 +52,8 @@ func TestSeeds(t *testing.T) {
 	n, first := number(t, "WEIR_SEEDS", suite), uint64(number(t, "WEIR_FIRST", 1))
 	marks := make(sim.Marks)
 	var mu sync.Mutex
-	links, steps, simulated := 0, 0, time.Duration(0)
+	var links, steps int
+	var simulated, rescue time.Duration
 	t.Run("lives", func(t *testing.T) {
 		for _, seed := range append(kept(t), seeds(first, n)...) {
 			t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -63,11 +64,11 @@ func TestSeeds(t *testing.T) {
 				for m, k := range r.Marks {
 					marks[m] += k
 				}
-				links, steps, simulated = links+r.Links, steps+r.Steps, simulated+r.Age
+				links, steps, simulated, rescue = links+r.Links, steps+r.Steps, simulated+r.Age, max(rescue, r.Rescue)
 			})
 		}
 	})
-	t.Logf("%d lives: %d steps, %s simulated, %d checkpoints read and found exact", n, steps, simulated, links)
+	t.Logf("%d lives: %d steps, %s simulated, %d checkpoints read and found exact, at most %s from the last fault to the end", n, steps, simulated, links, rescue)
 	t.Logf("marks: %v", marks)
 	if t.Failed() {
 		return
