@@ -11,14 +11,14 @@ import (
 )
 
 // healBound is how much simulated time a job has to end after the last fault.
-const healBound = 4 * time.Minute
+const healBound = 2 * time.Minute
 
 // maxSteps bounds the first phase, so that no seed takes much longer than others.
 const maxSteps = 12_000
 
 // maxRushes bounds the steps of what follows, for jobs that fail as fast as they are
 // restarted.
-const maxRushes = 60_000
+const maxRushes = 100_000
 
 // Result is what a life has come to.
 type Result struct {

@@ -98,7 +98,7 @@ func drawJob(rng *rand.Rand, slots int, life time.Duration) JobPlan {
 		MaxParallelism: oneOf(rng, 4, 7, 128),
 	}
 	// The numbers last about two thirds of the first phase, were there no faults.
-	bursts := max(1, j.Numbers*j.Splits/(j.Sources*j.Burst))
+	bursts := max(1, j.Numbers*j.Splits/(min(j.Sources, j.Splits)*j.Burst))
 	j.Pause = max(time.Millisecond, life*2/3/time.Duration(bursts))
 	return j
 }
