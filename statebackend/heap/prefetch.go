@@ -59,9 +59,12 @@ func (t *PageTable) entriesOf(hashes []uint64, hints []statebackend.Hint, groups
 			at = (at + 1) & ix.mask
 			s = ix.slots[at&ix.mask]
 		}
-		hints[i] = statebackend.Hint{Version: t.version, Slot: at}
+		hints[i] = statebackend.Hint{}
 		if s == 0 {
 			continue
+		}
+		if t.lay.fixed > 0 {
+			hints[i] = statebackend.Hint{Version: t.version, Slot: uint32(s)}
 		}
 		p, off := g.dir[uint32(s)>>pageUnitBits].p, int(s&pageUnitMask)*unit
 		entries[n&(prefetchBatch-1)] = &p.b[off]
