@@ -28,8 +28,8 @@ type Result struct {
 	Age   time.Duration // simulated
 	// Rescue is how much simulated time the job took to its end after the faults.
 	Rescue time.Duration
-	Trace []string
-	Plan  Plan
+	Trace  []string
+	Plan   Plan
 }
 
 // Live lives one life. It is to be called on the root goroutine of a synctest bubble.
