@@ -156,7 +156,7 @@ func Process[K comparable, A, B any](in KeyedStream[K, A], name string, setup fu
 	op := &keyedOperator[K, A, B]{in: in, values: values, setup: s, processor: p, timed: timed}
 	n.fuse = op.fuse
 	n.write = func(m *member, out operator.Output) (any, error) { return keyWriter(m, out, values, in), nil }
-	n.head = func(m *member, first any) (headFunc, error) { return op.head(m, first.(func(A))), nil }
+	n.head = func(m *member, _ any) (headFunc, error) { return op.head(m), nil }
 	return Stream[B]{n}
 }
 
@@ -221,8 +221,9 @@ func (o *keyedOperator[K, A, B]) bind(m *member) error {
 
 // head decodes a batch for the operator. It first has the states of all keys of the
 // batch loaded together; then it goes record by record.
-func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
+func (o *keyedOperator[K, A, B]) head(m *member) headFunc {
 	r, c, place := m.run, o.context, new(A)
+	keys, values, processor, out := o.in.keys, o.values, o.processor, o.out
 	var last *operator.Batch // the batch and the record up to which states were asked for
 	lastNext := 0
 	return func(b *operator.Batch) {
@@ -233,13 +234,13 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
 			}
 		}
 		for i := start; i < b.N; {
-			if err := o.values.Decode(b.Payload[i], place); err != nil {
+			if err := values.Decode(b.Payload[i], place); err != nil {
 				r.failSystem(m.site, err)
 				break
 			}
 			r.at = o.keySite
 			c.value = o.in.key(*place)
-			key := o.in.keys.Find(b.Payload[i], &c.value)
+			key := keys.Find(b.Payload[i], &c.value)
 			if key == nil {
 				if key = o.encode(&c.value); key == nil {
 					break
@@ -252,7 +253,10 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
 			c.hash, c.cursor.key = b.Hash[i], key
 			c.index = i
 			r.ts = b.Timestamp[i]
-			first(*place)
+			r.at = m.site
+			if err := processor.Process(c, *place, out); err != nil {
+				m.fail(err)
+			}
 			i++
 			b.Next = i
 			if r.err != nil || r.suspend.Load() {

@@ -94,8 +94,9 @@ func (p *ResultPartition) Subpartitions() int { return len(p.subpartitions) }
 func (p *ResultPartition) Subpartition(i int) *Subpartition { return p.subpartitions[i] }
 
 // Emit appends one record, whose payload is copied. It may wait for a buffer. After
-// Fail it drops the record. It panics with [ErrRecordTooLarge].
-func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
+// Fail it drops the record. It panics with [ErrRecordTooLarge]. It says whether there
+// is something to look after: a segment was begun, or a flush is asked for.
+func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) (look bool) {
 	i := 0
 	switch p.partitioning {
 	case Forward:
@@ -112,12 +113,16 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
 	if w.pos+wire.MaxElementHead+len(payload) <= len(w.data) {
 		w.pos += wire.PutRecordHead(w.data[w.pos:], p.partitioning == Hash, hash, w.base, timestamp, len(payload))
 		w.pos += copy(w.data[w.pos:], payload)
+		if !p.eachRecord {
+			return p.flush.Load()
+		}
 	} else {
 		p.emitAcross(i, hash, timestamp, payload)
 	}
 	if p.eachRecord {
 		p.publish(i)
 	}
+	return true
 }
 
 // emitAcross appends a record that may not fit in the segment.
