@@ -27,10 +27,10 @@ const report = 256
 func (j *job) define() flow.Job {
 	return flow.Define("exchange", func(g *flow.Graph, _ struct{}) error {
 		in := flow.From(g, "source", source{j}, flow.Parallelism(1))
-		byKey := flow.KeyBy(in, "by-key", func(r record) string { return r.Key })
+		byKey := flow.KeyBy(in, "by-key", user.key)
 		counts := flow.Process(byKey, "count", func(s *flow.Setup) flow.Processor[string, record, total] {
 			c := &counter{job: j, total: flow.NewValue[total](s, "total")}
-			c.add = func(t *total) { t.Count++; t.At = c.at }
+			c.add = func(t *total) { user.add(t, c.at) }
 			return c
 		}, flow.Parallelism(counters), flow.Borrow())
 		flow.To(counts, "discard", flow.Discard[total]())
