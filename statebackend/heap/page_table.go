@@ -112,7 +112,7 @@ func (t *PageTable) get(ref *statebackend.Ref) (value []byte, ok bool) {
 
 // fixedAt is a fixed-size value for reading.
 func (t *PageTable) fixedAt(g *group, at uint32) []byte {
-	return g.dir[at>>pageUnitBits].p.span(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed)
+	return g.dir[at>>pageUnitBits].p.fixedSpan(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed)
 }
 
 // Slot returns the value of a fixed-size table in place.
@@ -145,7 +145,7 @@ func (t *PageTable) slotAt(g *group, at uint32) []byte {
 	if r.birth < t.led.fence.Load() {
 		p = t.copyPage(g, at>>pageUnitBits)
 	}
-	return p.span(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed)
+	return p.fixedSpan(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed)
 }
 
 // Put sets the value.

@@ -37,7 +37,8 @@ func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) (g *
 		t.checkHint(g, uint32(hash), at)
 	}
 	p, off := g.dir[at>>pageUnitBits].p, int(at&pageUnitMask)*unit
-	if headerAt(p, off) != makeHeader(uint32(hash), key, nil) || !same(p.span(off+t.lay.keyOff, len(key)), key) {
+	entry := p.fixedSpan(off, t.lay.keyOff+len(key))
+	if header(binary.LittleEndian.Uint64(entry)) != makeHeader(uint32(hash), key, nil) || !same(entry[t.lay.keyOff:], key) {
 		return nil, 0
 	}
 	return g, at
@@ -45,12 +46,7 @@ func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) (g *
 
 // checkHint checks that a hint of this version is the first entry of its tag.
 func (t *PageTable) checkHint(g *group, tag, at uint32) {
-	ix := g.index(tag)
-	i := tag & ix.mask
-	for ix.slots[i] != 0 && uint32(ix.slots[i]>>32) != tag {
-		i = (i + 1) & ix.mask
-	}
-	assert.That(ix.slots[i] == uint64(tag)<<32|uint64(at), "heap: state %s: hint of another entry", t.name)
+	assert.That(g.chained(tag) == uint64(tag)<<32|uint64(at), "heap: state %s: hint of another entry", t.name)
 }
 
 // same says whether two keys of one length are equal. Short ones, which most are, are
