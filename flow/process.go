@@ -219,54 +219,78 @@ func (o *keyedOperator[K, A, B]) bind(m *member) error {
 	return err
 }
 
-// head decodes a batch for the operator. It first has the states of all keys of the
-// batch loaded together; then it goes record by record.
+// head decodes batches for the operator. It has the states of all keys of a batch
+// loaded together; then it goes record by record.
 func (o *keyedOperator[K, A, B]) head(m *member) headFunc {
-	r, c, place := m.run, o.context, new(A)
-	keys, values, processor, out := o.in.keys, o.values, o.processor, o.out
-	var last *operator.Batch // the batch and the record up to which states were asked for
-	lastNext := 0
-	return func(b *operator.Batch) {
-		start := b.Next
-		if start == 0 || b != last || start != lastNext {
-			for _, s := range o.setup.states {
-				s.prefetch(b.Hash[start:b.N], start)
-			}
-		}
-		for i := start; i < b.N; {
-			if err := values.Decode(b.Payload[i], place); err != nil {
-				r.failSystem(m.site, err)
-				break
-			}
-			r.at = o.keySite
-			c.value = o.in.key(*place)
-			key := keys.Find(b.Payload[i], &c.value)
-			if key == nil {
-				if key = o.encode(&c.value); key == nil {
-					break
-				}
-			}
-			if assert.Enabled && codec.Hash(key) != b.Hash[i] {
-				r.fail(o.keySite, errors.New("the function gave another key than at the producer"))
-				break
-			}
-			c.hash, c.cursor.key = b.Hash[i], key
-			c.index = i
-			r.ts = b.Timestamp[i]
-			r.at = m.site
-			if err := processor.Process(c, *place, out); err != nil {
-				m.fail(err)
-			}
-			i++
-			b.Next = i
-			if r.err != nil || r.suspend.Load() {
-				break
-			}
-		}
-		c.index = withoutKey
-		m.in += int64(b.Next - start)
-		last, lastNext = b, b.Next
+	h := &keyedHead[K, A, B]{
+		m: m, r: m.run, operator: o, context: o.context, processor: o.processor, out: o.out,
+		values: o.values, keys: o.in.keys, key: o.in.key, place: new(A),
 	}
+	return h.process
+}
+
+// keyedHead is a [Process] operator at the head of a chain.
+type keyedHead[K comparable, A, B any] struct {
+	m         *member
+	r         *run
+	operator  *keyedOperator[K, A, B]
+	context   *Context[K]
+	processor Processor[K, A, B]
+	out       *Out[B]
+	values    *codec.Codec[A]
+	keys      *codec.Codec[K]
+	key       func(A) K
+	place     *A
+	last      *operator.Batch // the batch and the record where the last call left off
+	lastNext  int
+}
+
+func (h *keyedHead[K, A, B]) process(b *operator.Batch) {
+	r, start := h.r, b.Next
+	if start == 0 || b != h.last || start != h.lastNext {
+		for _, s := range h.operator.setup.states {
+			s.prefetch(b.Hash[start:b.N], start)
+		}
+	}
+	for i := start; i < b.N && h.record(b, i); {
+		i++
+		b.Next = i
+		if r.err != nil || r.suspend.Load() {
+			break
+		}
+	}
+	h.context.index = withoutKey
+	h.m.in += int64(b.Next - start)
+	h.last, h.lastNext = b, b.Next
+}
+
+// record runs one record; false if it could not be decoded.
+func (h *keyedHead[K, A, B]) record(b *operator.Batch, i int) bool {
+	r, c := h.r, h.context
+	if err := h.values.Decode(b.Payload[i], h.place); err != nil {
+		r.failSystem(h.m.site, err)
+		return false
+	}
+	r.at = h.operator.keySite
+	c.value = h.key(*h.place)
+	key := h.keys.Find(b.Payload[i], &c.value)
+	if key == nil {
+		if key = h.operator.encode(&c.value); key == nil {
+			return false
+		}
+	}
+	if assert.Enabled && codec.Hash(key) != b.Hash[i] {
+		r.fail(h.operator.keySite, errors.New("the function gave another key than at the producer"))
+		return false
+	}
+	c.hash, c.cursor.key = b.Hash[i], key
+	c.index = i
+	r.ts = b.Timestamp[i]
+	r.at = h.m.site
+	if err := h.processor.Process(c, *h.place, h.out); err != nil {
+		h.m.fail(err)
+	}
+	return true
 }
 
 // encode encodes a key that is not a part of its record; nil after a failure.
