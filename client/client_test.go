@@ -182,7 +182,7 @@ func TestAwaitOutlastsAJobManagerThatIsAway(t *testing.T) {
 		case 2:
 			return rpc.JobDetail{}, &rpc.Error{Code: rpc.CodeUnavailable, Message: "starting"}
 		case 3:
-			return running(nil, 0)
+			return running(t.Context(), 0)
 		default:
 			return rpc.JobDetail{JobSummary: rpc.JobSummary{Status: rpc.JobFinished}}, nil
 		}
