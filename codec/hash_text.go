@@ -39,16 +39,15 @@ func foldedProduct(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// HashOf is [Hash] of the encoding of *v, which stays where it is. It encodes into
-// scratch if it must, and returns that for the next call.
-func (c *Codec[T]) HashOf(scratch []byte, v *T) (hash uint64, encoded []byte, err error) {
-	if c.text {
-		if s := *(*string)(unsafe.Pointer(v)); len(s) >= minHashText && len(s) <= maxHashText {
-			return hashText(s), scratch[:0], nil
-		}
+// HashText is [Hash] of the encoding of *v, without encoding it, if *v is a string of a
+// usual length.
+func (c *Codec[T]) HashText(v *T) (hash uint64, ok bool) {
+	if !c.text {
+		return 0, false
 	}
-	if scratch, err = c.AppendLocal(scratch[:0], v); err != nil {
-		return 0, scratch, err
+	s := *(*string)(unsafe.Pointer(v))
+	if len(s) < minHashText || len(s) > maxHashText {
+		return 0, false
 	}
-	return Hash(scratch), scratch, nil
+	return hashText(s), true
 }

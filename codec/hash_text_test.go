@@ -5,11 +5,10 @@ import (
 	"testing"
 )
 
-func TestHashOfIsTheHashOfTheEncoding(t *testing.T) {
+func TestHashTextIsTheHashOfTheEncoding(t *testing.T) {
 	t.Parallel()
 	c := mustKey(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	var scratch []byte
 	for n := range 200 {
 		for range 20 {
 			text := make([]byte, n)
@@ -21,10 +20,18 @@ func TestHashOfIsTheHashOfTheEncoding(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got uint64
-			if got, scratch, err = c.HashOf(scratch, &k); err != nil || got != Hash(encoded) {
-				t.Fatalf("%d bytes: %x, %v; want %x", n, got, err, Hash(encoded))
+			got, ok := c.HashText(&k)
+			if usual := n >= minHashText && n <= maxHashText; ok != usual || ok && got != Hash(encoded) {
+				t.Fatalf("%d bytes: %x, %v; want %x", n, got, ok, Hash(encoded))
 			}
 		}
+	}
+}
+
+func TestHashTextIsOfStringsAlone(t *testing.T) {
+	t.Parallel()
+	type pair struct{ A, B string }
+	if _, ok := mustFor[pair](t).HashText(&pair{"sixteen letters.", "sixteen letters."}); ok {
+		t.Error("hashed a struct")
 	}
 }

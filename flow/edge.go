@@ -66,11 +66,23 @@ type keyedWriter[K comparable, T any] struct {
 func (w *keyedWriter[K, T]) writeLocal(v T) {
 	w.r.at = w.at
 	key := w.key(v)
-	hash, keyBuf, err := w.keys.HashOf(w.keyBuf, &key)
-	if w.keyBuf = keyBuf; err == nil {
-		w.buf, err = w.values.AppendLocal(w.buf[:0], &v)
+	hash, ok := w.keys.HashText(&key)
+	if !ok {
+		var err error
+		w.keyBuf, err = w.keys.AppendLocal(w.keyBuf[:0], &key)
+		if hash, ok = w.hash(err); !ok {
+			return
+		}
 	}
-	w.emit(hash, err)
+	buf, err := w.values.AppendLocal(w.buf[:0], &v)
+	if err != nil {
+		w.r.fail(w.at, err)
+		return
+	}
+	if cap(buf) > cap(w.buf) {
+		w.buf = buf
+	}
+	w.out.Emit(hash, w.r.ts, buf)
 }
 
 func (w *keyedWriter[K, T]) write(v T) {
@@ -78,21 +90,28 @@ func (w *keyedWriter[K, T]) write(v T) {
 	w.r.at = w.at
 	*w.k = w.key(v)
 	var err error
-	if w.keyBuf, err = w.keys.Append(w.keyBuf[:0], w.k); err == nil {
-		w.buf, err = w.values.Append(w.buf[:0], w.value)
+	w.keyBuf, err = w.keys.Append(w.keyBuf[:0], w.k)
+	hash, ok := w.hash(err)
+	if !ok {
+		return
 	}
-	w.emit(codec.Hash(w.keyBuf), err)
+	if w.buf, err = w.values.Append(w.buf[:0], w.value); err != nil {
+		w.r.fail(w.at, err)
+		return
+	}
+	w.out.Emit(hash, w.r.ts, w.buf)
 }
 
-func (w *keyedWriter[K, T]) emit(hash uint64, err error) {
+// hash is that of the encoded key; false after a failure.
+func (w *keyedWriter[K, T]) hash(err error) (hash uint64, ok bool) {
 	if err == nil {
 		err = checkKey(w.keyBuf)
 	}
 	if err != nil {
 		w.r.fail(w.at, err)
-		return
+		return 0, false
 	}
-	w.out.Emit(hash, w.r.ts, w.buf)
+	return codec.Hash(w.keyBuf), true
 }
 
 // checkKey bounds the length of a key that a user's function made.

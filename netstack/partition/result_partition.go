@@ -110,9 +110,9 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) (lo
 	}
 	p.records++
 	w := &p.writers[i]
-	if w.pos+wire.MaxElementHead+len(payload) <= len(w.data) {
-		w.pos += wire.PutRecordHead(w.data[w.pos:], p.partitioning == Hash, hash, w.base, timestamp, len(payload))
-		w.pos += copy(w.data[w.pos:], payload)
+	if free := w.data[w.pos:]; wire.MaxElementHead+len(payload) <= len(free) {
+		n := wire.PutRecordHead(free, p.partitioning == Hash, hash, w.base, timestamp, len(payload))
+		w.pos += n + copy(free[n:], payload)
 		if !p.eachRecord {
 			return p.flush.Load()
 		}
