@@ -74,7 +74,7 @@ fuzz: ## each fuzz test of a package in turn: make fuzz PKG=netstack/wire FUZZ_T
 		go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZ_TIME) ./$(PKG); done
 
 .PHONY: bench
-bench: ## each program of bench: subject and bare loop in turn, the ratio with its interval
+bench: build ## each program of bench: subject and bare loop in turn, the ratio with its interval
 	@status=0; mkdir -p build/bench; \
 	for p in $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./bench/...); do \
 		go build -o build/bench/ $$p; echo "== $$p"; build/bench/$${p##*/} || status=1; done; exit $$status
