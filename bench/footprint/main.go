@@ -85,7 +85,7 @@ func start(weir string, look bool) (took time.Duration, pss int64, err error) {
 	if !look {
 		return took, 0, nil
 	}
-	time.Sleep(settled)
+	<-time.After(settled)
 	for _, d := range c.daemons {
 		n, err := proportional(d.Process.Pid)
 		if err != nil {
@@ -159,7 +159,7 @@ func (c *cluster) run(control string) error {
 	if _, err := c.ask(control, "submit", "checkpoint-demo", "--param", "records=1", "--checkpoint-interval", "1h", "--detach"); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
 		jobs, err := c.ask(control, "list")
 		if err != nil {
 			return err

@@ -93,9 +93,9 @@ func measure() (list []figures.Figure, err error) {
 	if _, err := c.Await(ctx, reply.Job, func(d rpc.JobDetail) bool { return d.Status == rpc.JobRunning }); err != nil {
 		return nil, err
 	}
-	time.Sleep(warmUp)
+	<-time.After(warmUp)
 	l.take()
-	time.Sleep(duration)
+	<-time.After(duration)
 	all := l.take()
 	at := func(share float64) float64 { return all[int(share*float64(len(all)-1))].Seconds() * 1e3 }
 	return []figures.Figure{
