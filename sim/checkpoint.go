@@ -66,10 +66,10 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 			return nil, fmt.Errorf("operator %q: %w", op.Name, err)
 		}
 	}
-	if err := have.check(o.w.Plan.Job); err != nil {
+	if err := have.check(o.plan); err != nil {
 		return nil, err
 	}
-	c.whole = have.whole(o.w.Plan.Job)
+	c.whole = have.whole(o.plan)
 	return c, nil
 }
 

@@ -10,20 +10,20 @@ import (
 	"github.com/weirflow/weir/rpc"
 )
 
-// customer is the one client of a life. It submits the job until that is known to
-// have happened, looks after it, and cancels it in the end.
+// customer is a client with one job. It submits the job until that is known to have
+// happened, looks after it, and cancels it in the end.
 type customer struct {
 	w        *World
+	request  rpc.SubmitRequest
 	cancel   atomic.Bool
 	canceled atomic.Bool
+	newest   atomic.Pointer[rpc.CheckpointInfo] // that is complete, as shown
 }
 
-// requestID names the submission, so that it can be repeated.
-const requestID = "request-1"
-
 // submit starts the customer.
-func (w *World) submit() *customer {
-	c := &customer{w: w}
+func (w *World) submit(r rpc.SubmitRequest) *customer {
+	r.Entrypoint, r.Options, r.Parallelism = entrypoint, w.Plan.Options, 1
+	c := &customer{w: w, request: r}
 	if err := w.group.Go("customer", c.run); err != nil {
 		w.fail("%v", err)
 	}
@@ -43,7 +43,7 @@ func (c *customer) run(ctx context.Context) error {
 		})
 		done()
 		if err != nil {
-			c.w.job.say(err.Error())
+			c.w.say(err.Error())
 		}
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
 			return err
@@ -53,9 +53,7 @@ func (c *customer) run(ctx context.Context) error {
 }
 
 func (c *customer) submit(ctx context.Context, g rpc.ClientGateway) (string, error) {
-	reply, err := g.Submit(ctx, rpc.SubmitRequest{
-		Entrypoint: entrypoint, Name: "numbers", RequestID: requestID, Options: c.w.Plan.Options, Parallelism: 1,
-	})
+	reply, err := g.Submit(ctx, c.request)
 	if code := rpc.CodeOf(err); err != nil && (code == rpc.CodeInvalidArgument || code == rpc.CodeAlreadyExists || code == rpc.CodeFailedPrecondition) {
 		c.w.wrong("submit: %v", err)
 	}
@@ -71,7 +69,7 @@ func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) er
 	if err != nil {
 		return err
 	}
-	c.w.job.say(fmt.Sprintf("%s: %s", d.Status, d.Detail))
+	c.w.say(fmt.Sprintf("%s: %s", d.Status, d.Detail))
 	if d.Status.Final() && (d.Status != rpc.JobCanceled || !c.cancel.Load()) {
 		c.w.wrong("the job is %s: %s (%v)", d.Status, d.Detail, d.Failure)
 	}
@@ -80,6 +78,12 @@ func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) er
 		return err
 	}
 	c.w.oracle.shown(list)
+	for _, info := range list.Recent {
+		if info.Status == rpc.CheckpointCompleted {
+			c.newest.Store(&info)
+			break
+		}
+	}
 	switch {
 	case d.Status == rpc.JobCanceled:
 		c.canceled.Store(true)

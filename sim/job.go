@@ -45,37 +45,41 @@ type Counted struct {
 	Pad        []byte
 }
 
-// job is the job with what the world does to its user code.
+// job is one of the two jobs of a life, with what the world does to its user code.
 type job struct {
-	plan    JobPlan
-	oracle  *Oracle
-	catalog operator.Catalog
+	plan   JobPlan
+	oracle *Oracle
 	// fuse is how many records are counted until the operator fails; 0: it does not.
 	fuse  atomic.Int64
 	panic atomic.Bool
-	said  atomic.Pointer[string] // the last that a client heard
 }
 
-func (j *job) say(what string) { j.said.Store(&what) }
+// say notes what a client has heard.
+func (w *World) say(what string) { w.said.Store(&what) }
 
-func (j *job) last() string {
-	if s := j.said.Load(); s != nil {
+func (w *World) heard() string {
+	if s := w.said.Load(); s != nil {
 		return "  the job, as clients see it: " + *s
 	}
 	return "  no client heard of the job"
 }
 
-func newJob(plan JobPlan, oracle *Oracle) *job {
-	j := &job{plan: plan, oracle: oracle}
-	catalog, err := flow.NewCatalog(flow.Define(entrypoint, j.build))
-	if err != nil {
-		panic(err)
-	}
-	j.catalog = catalog
-	return j
+// jobParams choose between the two: the second starts from a checkpoint of the first.
+type jobParams struct {
+	Second bool
 }
 
-func (j *job) build(g *flow.Graph, _ struct{}) error {
+// newCatalog returns the entry point that all processes have.
+func newCatalog(first, second *job) (operator.Catalog, error) {
+	return flow.NewCatalog(flow.Define(entrypoint, func(g *flow.Graph, p jobParams) error {
+		if p.Second {
+			return second.build(g)
+		}
+		return first.build(g)
+	}))
+}
+
+func (j *job) build(g *flow.Graph) error {
 	p := j.plan
 	tagging := []flow.Option{flow.Parallelism(p.Mappers)}
 	noting := []flow.Option{flow.Parallelism(p.Notes)}

@@ -44,7 +44,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
-	c := w.submit()
+	c := w.submit(rpc.SubmitRequest{Name: "first", RequestID: "request-1"})
 	for w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
 	}
@@ -55,7 +55,12 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 		w.marks.add(MarkRescued)
 	}
 	rescue := w.age() - healed
-	w.finish(c)
+	w.cancel(c)
+	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
+		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
+	}
+	w.goOn(c)
+	w.stop()
 	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
 }
 
@@ -71,8 +76,31 @@ func (w *World) rushUntil(what string, bound time.Duration, done func() bool) {
 	}
 }
 
-// finish cancels the job, stops everything, and finds nothing left.
-func (w *World) finish(c *customer) {
+// goOn starts a job of another shape from the last checkpoint of the first, kills one
+// of its TaskManagers, and demands the whole answer of it too.
+func (w *World) goOn(first *customer) {
+	w.t.Helper()
+	from := first.newest.Load()
+	if last := w.oracle.last(); from == nil || from.ID != last {
+		w.fail("the last checkpoint is %d, clients are shown %v", last, from)
+	}
+	kept := w.oracle.files()
+	w.oracle.begin("request-2", w.Plan.Next, from.ID)
+	w.job = w.second
+	c := w.submit(rpc.SubmitRequest{Name: "second", RequestID: "request-2", From: from.Path, Params: map[string]string{"second": "true"}})
+	w.rushUntil("the second job has a checkpoint", healBound, func() bool { return w.oracle.last() > from.ID })
+	w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
+	w.rushUntil("the second job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
+	w.cancel(c)
+	for _, name := range kept {
+		if _, err := w.disk.Stat(context.Background(), name); err != nil {
+			w.fail("a file of the first job's checkpoint is gone: %v", err)
+		}
+	}
+}
+
+// cancel cancels a job; then nothing of it is left.
+func (w *World) cancel(c *customer) {
 	w.t.Helper()
 	c.cancel.Store(true)
 	w.rushUntil("the job is canceled", healBound, c.canceled.Load)
@@ -85,9 +113,11 @@ func (w *World) finish(c *customer) {
 		return true
 	})
 	w.oracle.look()
-	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
-		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
-	}
+}
+
+// stop ends all processes.
+func (w *World) stop() {
+	w.t.Helper()
 	for _, p := range append(w.tms[:len(w.tms):len(w.tms)], w.jms...) {
 		w.end(p.running(), 10*time.Second)
 	}
@@ -111,7 +141,7 @@ func (w *World) state() string {
 			b.WriteString("  on its way: " + name + "\n")
 		}
 	}
-	return b.String() + w.job.last()
+	return b.String() + w.heard()
 }
 
 // firstLine cuts a text for the trace.

@@ -23,10 +23,12 @@ type Oracle struct {
 	source ha.JobStore
 
 	// Root's own.
+	plan    JobPlan
 	checked map[uint64]*checkedLink // retained links that were read, by number
 
 	mu struct {
 		sync.Mutex
+		request  string     // that makes the job
 		job      weir.JobID // zero until it is recorded
 		leading  *instance
 		changed  bool                                       // the chain may have another link, or the disk a file less
@@ -49,17 +51,27 @@ type Oracle struct {
 }
 
 func newOracle(w *World) *Oracle {
-	o := &Oracle{w: w, reg: w.registry.Connect("oracle", ha.Hook{}), checked: make(map[uint64]*checkedLink)}
+	o := &Oracle{w: w, reg: w.registry.Connect("oracle", ha.Hook{})}
 	o.source = *ha.NewJobStore(o.reg, 0)
+	o.mu.epochs = make(map[*instance]weir.LeaderEpoch)
+	o.mu.heard = make(map[*instance]weir.LeaderEpoch)
+	o.begin("request-1", w.Plan.Job, 0)
+	return o
+}
+
+// begin turns to the job that a request makes, and that resumes from a checkpoint.
+func (o *Oracle) begin(request string, plan JobPlan, from weir.CheckpointID) {
+	o.plan, o.checked, o.exact = plan, make(map[uint64]*checkedLink), 0
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mu.request, o.mu.job, o.mu.changed = request, weir.JobID{}, false
 	o.mu.linked = make(map[weir.CheckpointID]ha.Link)
 	o.mu.aborted = make(map[weir.CheckpointID]bool)
 	o.mu.deployed = make(map[weir.AttemptID]bool)
 	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
-	o.mu.epochs = make(map[*instance]weir.LeaderEpoch)
-	o.mu.heard = make(map[*instance]weir.LeaderEpoch)
 	o.mu.started = make(map[weir.AttemptID]bool)
 	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
-	return o
+	o.mu.newest, o.mu.pending, o.mu.silent = from, 0, 0
 }
 
 // moments returns the checkpoint that is pending, and the one that is linked without
@@ -108,10 +120,11 @@ func (o *Oracle) registryChanged() {
 	ctx := context.Background()
 	if o.mu.job.IsZero() {
 		jobs, err := o.source.Jobs(ctx)
-		if err != nil || len(jobs) == 0 {
+		at := slices.IndexFunc(jobs, func(j ha.Job) bool { return j.Record.RequestID == o.mu.request })
+		if err != nil || at < 0 {
 			return
 		}
-		o.mu.job = jobs[0].Record.Job
+		o.mu.job = jobs[at].Record.Job
 	}
 	links, err := o.source.Links(ctx, o.mu.job)
 	if err != nil {
@@ -282,6 +295,19 @@ func (o *Oracle) look() {
 		}
 	}
 	o.checked = retained
+}
+
+// last is the newest checkpoint that is complete.
+func (o *Oracle) last() weir.CheckpointID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mu.newest
+}
+
+// files are the files of the newest link.
+func (o *Oracle) files() []string {
+	newest := slices.Max(slices.Collect(maps.Keys(o.checked)))
+	return o.checked[newest].files
 }
 
 // orphans are blobs that no retained link refers to and that were not left for gc: in a

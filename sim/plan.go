@@ -14,8 +14,9 @@ type Plan struct {
 	HeartbeatInterval                time.Duration
 	HeartbeatTimeout                 time.Duration
 
-	// The job.
-	Job JobPlan
+	// The job, and the one that starts from its last checkpoint in the end, with other
+	// parallelisms and chains.
+	Job, Next JobPlan
 
 	// Options of the job, as a client sets them.
 	Options map[string]string
@@ -78,7 +79,9 @@ func Draw(rng *rand.Rand) Plan {
 	}
 	slots := p.TaskManagers * p.Slots
 	p.Job = drawJob(rng, slots, p.Life)
-	p.Options, p.Memory = drawOptions(rng, p.Job, p.TaskManagers)
+	p.Options, p.Memory = drawOptions(rng, p.Job)
+	p.Next = drawNext(rng, p.Job, slots)
+	p.Memory = max(p.Memory, leastMemory(p.Next, p.Options))
 	return p
 }
 
@@ -103,8 +106,18 @@ func drawJob(rng *rand.Rand, slots int, life time.Duration) JobPlan {
 	return j
 }
 
+// drawNext is the same job in another shape, which has some more to do.
+func drawNext(rng *rand.Rand, j JobPlan, slots int) JobPlan {
+	width := func() int { return 1 + rng.IntN(min(slots, 3)) }
+	j.Sources, j.Mappers, j.Counters, j.Notes = width(), width(), width(), width()
+	j.Chained = rng.IntN(2) == 0
+	j.Numbers += 50
+	j.Pause = min(j.Pause, 100*time.Millisecond)
+	return j
+}
+
 // drawOptions draws the job's options, and how much memory it then needs.
-func drawOptions(rng *rand.Rand, j JobPlan, taskManagers int) (map[string]string, int64) {
+func drawOptions(rng *rand.Rand, j JobPlan) (map[string]string, int64) {
 	exclusive, floating := oneOf(rng, 1, 2), oneOf(rng, 1, 8)
 	options := map[string]string{
 		"execution.checkpointing.interval":                          oneOf(rng, "20ms", "100ms", "400ms"),
@@ -122,9 +135,21 @@ func drawOptions(rng *rand.Rand, j JobPlan, taskManagers int) (map[string]string
 		"taskmanager.network.memory.max-buffers-per-channel":        fmt.Sprint(oneOf(rng, 1, 2, 10)),
 		"taskmanager.network.memory.max-overdraft-buffers-per-gate": fmt.Sprint(oneOf(rng, 0, 1, 5)),
 	}
-	// Every task could land on one TaskManager: outputs one buffer a subpartition and
-	// one more, gates their exclusive ones and one floating (DECISIONS 23). Half of the
-	// lives have just that.
+	memory := leastMemory(j, options)
+	if rng.IntN(2) == 0 {
+		memory *= 4
+	}
+	return options, memory
+}
+
+// leastMemory is what a TaskManager needs if every task lands on it: outputs one buffer a
+// subpartition and one more, gates their exclusive ones and one floating (DECISIONS
+// 23). Half of the lives have just that.
+func leastMemory(j JobPlan, options map[string]string) int64 {
+	exclusive := 1
+	if options["taskmanager.network.memory.buffers-per-channel"] == "2" {
+		exclusive = 2
+	}
 	stages := []int{j.Sources, j.Mappers, j.Counters, j.Notes}
 	least := 0
 	for i, width := range stages {
@@ -135,8 +160,5 @@ func drawOptions(rng *rand.Rand, j JobPlan, taskManagers int) (map[string]string
 			least += width * (stages[i-1]*exclusive + 1)
 		}
 	}
-	if rng.IntN(2) == 0 {
-		least *= 4
-	}
-	return options, int64(least) * 32768
+	return int64(least) * 32768
 }

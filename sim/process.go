@@ -94,7 +94,7 @@ func (w *World) startJobManager(i *instance) (err error) {
 	i.reg = w.registry.Connect(i.p.name, w.registryHook(i))
 	i.jm, err = jobmanager.New(jobmanager.Config{
 		ClusterID: "sim", CandidateID: fmt.Sprintf("%s.%d", i.p.name, i.p.number), Advertise: i.p.name, CodeID: codeID,
-		Catalog: w.job.catalog, Registry: i.reg, Blobs: i.blobs, Logger: w.logger.Named(i.p.name),
+		Catalog: w.catalog, Registry: i.reg, Blobs: i.blobs, Logger: w.logger.Named(i.p.name),
 		HeartbeatInterval: w.Plan.HeartbeatInterval, HeartbeatTimeout: w.Plan.HeartbeatTimeout,
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func (w *World) startTaskManager(i *instance) error {
 	}
 	i.tm, err = taskmanager.New(taskmanager.Options{
 		ID: id, Incarnation: run, CodeID: codeID, Slots: w.Plan.Slots, Host: i.p.name, Memory: w.Plan.Memory,
-		Catalog: w.job.catalog, Stack: i.stack, Store: i.blobs, Dialer: dialer{w, i}, Logger: w.logger.Named(i.p.name),
+		Catalog: w.catalog, Stack: i.stack, Store: i.blobs, Dialer: dialer{w, i}, Logger: w.logger.Named(i.p.name),
 		Backends: map[string]statebackend.Factory{heap.Name: heap.NewFactory(i.pages)},
 		Escalate: func(a weir.AttemptID, err error) { w.wrong("%s: attempt %s does not stop: %v", i.p.name, a, err) },
 	})

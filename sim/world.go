@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/weirflow/weir/internal/group"
 	"github.com/weirflow/weir/jobmanager/ha"
 	"github.com/weirflow/weir/netstack/link"
+	"github.com/weirflow/weir/operator"
 )
 
 // TB is what a life needs of a test.
@@ -37,7 +39,9 @@ type World struct {
 	network  *link.Memory
 	disk     *mem.Store
 	registry *ha.Memory
-	job      *job
+	catalog  operator.Catalog
+	job      *job // the first, then the second
+	second   *job
 	oracle   *Oracle
 	group    *group.Group // calls of clients, and processes that are ending
 	logger   *zap.Logger
@@ -49,8 +53,9 @@ type World struct {
 	faults   int
 	snipes   int
 	steps    int
-	nextOne  time.Time // fault
-	noticeAt time.Time // when a leader that was overtaken learns of it; zero: there is none
+	said     atomic.Pointer[string] // the last that a client heard
+	nextOne  time.Time              // fault
+	noticeAt time.Time              // when a leader that was overtaken learns of it; zero: there is none
 	marks    Marks
 	began    time.Time
 	lines    []string
@@ -110,7 +115,11 @@ func newWorld(t TB, seed uint64, plan Plan, rng *rand.Rand) *World {
 	w.mu.pipes = make(map[string]*pipe)
 	w.group = group.New(context.Background(), "sim")
 	w.oracle = newOracle(w)
-	w.job = newJob(plan.Job, w.oracle)
+	w.job, w.second = &job{plan: plan.Job, oracle: w.oracle}, &job{plan: plan.Next, oracle: w.oracle}
+	var err error
+	if w.catalog, err = newCatalog(w.job, w.second); err != nil {
+		t.Fatalf("%v", err)
+	}
 	for i := range plan.JobManagers {
 		w.jms = append(w.jms, newProcess(fmt.Sprintf("jm-%d", i)))
 	}

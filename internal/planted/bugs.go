@@ -18,6 +18,8 @@ const (
 	AcknowledgedBeforeUploaded Bug = "acknowledged before uploaded" // the state file is not there yet
 	KeyGroupSkipped            Bug = "key group skipped"            // when a task restores
 	TimersNotRestored          Bug = "timers not restored"          // they lie in the state, and never fire
+	ElementsDealtTwice         Bug = "elements dealt twice"         // to a subtask more, when parallelism changes
+	KeyGroupsNotDealt          Bug = "key groups not dealt"         // those of all former subtasks but one
 	SplitsReassigned           Bug = "splits reassigned"            // on restore, besides those in the snapshot
 
 	// Tasks and TaskManagers.
@@ -40,6 +42,7 @@ const (
 var Bugs = []Bug{
 	ResumeForgotten, CreditTwice, HalfRecordDropped, BarrierOvertakes, AlignmentSkipped, SuspendedRecordSkipped,
 	SnapshotNotCopied, AcknowledgedBeforeUploaded, KeyGroupSkipped, TimersNotRestored, SplitsReassigned,
+	ElementsDealtTwice, KeyGroupsNotDealt,
 	BuffersLost, OldEpochObeyed, OlderNotCancelled,
 	NotifiedBeforeLink, CompletedOneEarly, AttemptReused, IDsRepeat, RestoredFromOldest, LinkNotAwaited,
 	LostAnswerIsRefusal, LinkNotRemoved,
