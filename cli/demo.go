@@ -175,10 +175,10 @@ func (d *demo) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for i := range 2 {
+	for i := range 2 { // a slot each, so that the job's two subtasks are on both
 		name := fmt.Sprintf("taskmanager-%d", i+1)
 		if _, err := d.process(ctx, name, "taskmanager", "--jobmanager", ready.Control, "--listen", "127.0.0.1:0",
-			"--metrics-listen", "127.0.0.1:0", "--slots", "2", "--data-dir", filepath.Join(d.dir, name)); err != nil {
+			"--metrics-listen", "127.0.0.1:0", "--slots", "1", "--data-dir", filepath.Join(d.dir, name)); err != nil {
 			return err
 		}
 	}

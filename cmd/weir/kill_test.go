@@ -40,15 +40,16 @@ func TestJobCountsEveryRecordOnceThroughKills(t *testing.T) {
 	rng := rand.New(rand.NewPCG(drawSeed(t), 0))
 	c := newCluster(t, built(t, stoppableBinary), 2)
 	const rate = 2000
-	records := int64(rate * (8 + 6*n)) // about as many as the rounds take; kills after the end do no harm
-	job := c.submit(rpc.SubmitRequest{Params: map[string]string{"records": fmt.Sprint(records), "rate": fmt.Sprint(rate), "size": "200"}})
+	records := int64(rate * (8 + 6*n))                                                                                                                         // about as many as the rounds take; kills after the end do no harm
+	job := c.submit(rpc.SubmitRequest{Params: map[string]string{"records": fmt.Sprint(records), "rate": fmt.Sprint(rate), "size": "200", "parallelism": "3"}}) // of 4 slots: both TaskManagers have tasks
 	var met proofs
 	for round := range n {
 		c.t.Logf("round %d", round+1)
 		c.killTaskManager(job, rng, &met)
 		c.killJobManager(job, rng, &met)
+		c.killEverything(job, rng, &met)
 	}
-	c.stopAt(job, stoppoint.Pending, 9+rng.IntN(3), &met)
+	c.stopAt(job, stoppoint.Pending, 13+rng.IntN(5), &met) // in the third checkpoint of 6 tasks
 	c.stopAt(job, stoppoint.Linked, 2, &met)
 	c.awaitAnswer(job, records)
 	t.Logf("met: %+v", met)
@@ -90,6 +91,23 @@ func (c *cluster) killJobManager(job string, rng *rand.Rand, met *proofs) {
 	c.jm.kill()
 	c.t.Log("killed the JobManager")
 	c.startJobManager()
+	c.resumed(job, least, met)
+}
+
+// killEverything is a power cut.
+func (c *cluster) killEverything(job string, rng *rand.Rand, met *proofs) {
+	c.t.Helper()
+	least := c.randomMoment(job, rng)
+	all := append([]*daemonProcess{c.jm}, c.tms...)
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, p := range all {
+		p.kill()
+	}
+	c.t.Log("killed everything")
+	c.startJobManager()
+	for i := range c.tms {
+		c.startTaskManager(i)
+	}
 	c.resumed(job, least, met)
 }
 
