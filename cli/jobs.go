@@ -238,7 +238,7 @@ func (a *app) printPlan(p rpc.PlanReply) {
 			fmt.Fprintf(w, "   └─ %s ─> %d  %s\n", edge.Partitioning, edge.To, edge.ToOperator)
 		}
 	}
-	fmt.Fprintf(w, "\nslots needed  %d\ngraph hash    %x\n", p.Slots, p.Graph.Hash)
+	fmt.Fprintf(w, "\nslots needed  %d\ngraph hash    %s\n", p.Slots, p.Graph.Hash)
 	for _, warning := range p.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
@@ -270,7 +270,7 @@ type planJSON struct {
 }
 
 func planJSONOf(p rpc.PlanReply) planJSON {
-	out := planJSON{Hash: fmt.Sprintf("%x", p.Graph.Hash), Slots: p.Slots, Warnings: append([]string{}, p.Warnings...), Text: p.Text}
+	out := planJSON{Hash: p.Graph.Hash.String(), Slots: p.Slots, Warnings: append([]string{}, p.Warnings...), Text: p.Text}
 	for _, v := range p.Graph.Vertices {
 		out.Vertices = append(out.Vertices, vertexJSON{v.Name, v.Operators, v.Parallelism, v.MaxParallelism})
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/client"
+	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -75,6 +76,9 @@ func TestCommandsPrintJSONAndText(t *testing.T) {
 	hasKeys(t, "plan", plan[0], "hash", "slots", "vertices", "edges", "warnings", "text")
 	if plan[0]["slots"] != 3.0 {
 		t.Errorf("plan needs %v slots, want 3", plan[0]["slots"])
+	}
+	if hash, ok := plan[0]["hash"].(string); !ok || len(hash) != 2*len(jobgraph.Digest{}) {
+		t.Errorf("the graph's hash is %v, want the hex digits of its bytes", plan[0]["hash"])
 	}
 	submitted := c.json("submit", "checkpoint-demo", "--detach", "--name", "mine", "--request-id", "r1", "--param", "rate=500",
 		"--set", "restart-strategy.fixed-delay.delay=10ms", "--checkpoint-interval", "200ms", "--parallelism", "2")
