@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -180,4 +182,39 @@ func (c *cluster) watchUntilGone(job string) (seen weir.CheckpointID) {
 			c.t.Fatal("the JobManager does not reach the point")
 		}
 	}
+}
+
+// A TaskManager that stands still is given up. When it goes on, with tasks that others
+// run by now, it does no harm and gets work again.
+func TestFrozenTaskManagerIsFencedWhenItComesBack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, built(t, weirBinary), 2)
+	const records = 24000
+	job := c.submit(rpc.SubmitRequest{Params: map[string]string{"records": fmt.Sprint(records), "parallelism": "3", "size": "100"}})
+	c.await(job, "it runs", client.Running)
+	c.startTaskManager(2)
+	least := c.awaitCheckpoint(job, 0)
+	frozen := c.tms[0]
+	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	d := c.await(job, "it runs elsewhere", func(d rpc.JobDetail) bool { return d.Restarts > 0 && client.Running(d) })
+	for _, task := range d.Tasks {
+		if strings.HasSuffix(task.TaskManager, frozen.ready.ID[:8]) {
+			t.Errorf("%s[%d] runs on the TaskManager that stands still", task.Vertex, task.Attempt.Subtask)
+		}
+	}
+	if l, err := c.client.Checkpoints(c.ctx, job); err != nil || l.Restored < least {
+		t.Errorf("restored from %d, but %d was complete: %v", l.Restored, least, err)
+	}
+	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitAnswer(job, records)
+	if d, err := c.client.Get(c.ctx, job); err != nil || d.Restarts != 1 {
+		t.Errorf("%d restarts, want 1: %v", d.Restarts, err)
+	}
+	// Its slots are of use again: this needs them all.
+	other := c.submit(rpc.SubmitRequest{Name: "other", Params: map[string]string{"parallelism": "3"}})
+	c.await(other, "it runs", client.Running)
 }
