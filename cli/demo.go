@@ -53,6 +53,7 @@ type demo struct {
 	keep     string
 
 	group     *group.Group
+	ended     func() // is called when a process has ended
 	dir       string
 	processes []*process
 	client    *client.Client
@@ -108,6 +109,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.check(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d.ended = func() { cancel(errDied) }
 	d.group = group.New(context.WithoutCancel(ctx), "demo")
 	defer func() { err = errors.Join(err, d.stop()) }()
 	if err := d.start(ctx); err != nil {
@@ -115,7 +119,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	for _, m := range modes {
 		if err := d.row(ctx, m); err != nil {
-			return err
+			return errors.Join(err, d.died())
 		}
 	}
 	if !d.app.json() {
@@ -187,11 +191,28 @@ func (d *demo) start(ctx context.Context) (err error) {
 }
 
 func (d *demo) process(ctx context.Context, name string, args ...string) (Ready, error) {
-	p, ready, err := startProcess(ctx, d.group, d.app.roles.Executable, d.dir, name, args...)
+	p, ready, err := startProcess(ctx, d.group, d.ended, d.app.roles.Executable, d.dir, name, args...)
 	if p != nil {
 		d.processes = append(d.processes, p)
 	}
 	return ready, err
+}
+
+// errDied ends the demo when one of its processes does.
+var errDied = errors.New("the cluster broke")
+
+// died is the error of processes that have ended by themselves, with the ends of their
+// logs, which will be gone.
+func (d *demo) died() error {
+	var errs []error
+	for _, p := range d.processes {
+		select {
+		case <-p.ended:
+			errs = append(errs, fmt.Errorf("%s ended: %v; its log ends with\n%s", p.name, p.cmd.ProcessState, p.tail()))
+		default:
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // stop ends the processes, TaskManagers first, and removes what they wrote.
@@ -232,6 +253,9 @@ func (d *demo) row(ctx context.Context, m *demoMode) error {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	err = d.watch(ctx, m, reply.Job.String())
+	if ctx.Err() != nil { // everything ends
+		return err
+	}
 	return errors.Join(err, d.end(ctx, reply.Job.String()))
 }
 

@@ -29,8 +29,9 @@ type process struct {
 const startTimeout = 60 * time.Second
 
 // startProcess starts this binary with args and waits until it says that it serves.
-// Its log goes to a file in dir. It dies with us, even if we are killed.
-func startProcess(ctx context.Context, g *group.Group, exe, dir, name string, args ...string) (*process, Ready, error) {
+// Its log goes to a file in dir. It dies with us, even if we are killed. When it has
+// ended, ended is called.
+func startProcess(ctx context.Context, g *group.Group, ended func(), exe, dir, name string, args ...string) (*process, Ready, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	logFile, err := os.Create(p.log)
 	if err != nil {
@@ -57,6 +58,7 @@ func startProcess(ctx context.Context, g *group.Group, exe, dir, name string, ar
 		}
 		p.err = p.cmd.Wait()
 		close(p.ended)
+		ended()
 		return nil
 	})
 	if err != nil {

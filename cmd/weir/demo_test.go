@@ -95,3 +95,14 @@ func TestDemoRefusesWhatMakesNoSense(t *testing.T) {
 		failsToStart(t, bin, 2, []string{x.says}, append([]string{"demo"}, x.args...)...)
 	}
 }
+
+func TestDemoSaysWhyItsClusterDied(t *testing.T) {
+	t.Parallel()
+	dir, env := tempDirFor(t)
+	// The JobManager kills itself when the first checkpoint is a link.
+	_, stderr, err := runWeir(t, built(t, stoppableBinary), []string{env, "WEIR_STOPPOINT=linked"}, "demo", "--mode", "aligned", "--interval", "200ms")
+	if exitCode(err) != 1 || !strings.Contains(stderr, "jobmanager ended: signal: killed") || !strings.Contains(stderr, "RUNNING") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	leftOver(t, dir)
+}
