@@ -14,7 +14,8 @@ import (
 // job counts by key. Its source emits what a sample allows.
 type job struct {
 	keys    uint64
-	allowed atomic.Int64 // records in all
+	borrow  []flow.Option // that the counting operator keeps nothing of a record
+	allowed atomic.Int64  // records in all
 	wake    atomic.Pointer[func()]
 	counted atomic.Int64 // records in all, up to what a counter has not reported
 	goal    atomic.Int64 // of counted
@@ -32,7 +33,7 @@ func (j *job) define() flow.Job {
 			c := &counter{job: j, total: flow.NewValue[total](s, "total")}
 			c.add = func(t *total) { user.add(t, c.at) }
 			return c
-		}, flow.Parallelism(counters), flow.Borrow())
+		}, append(j.borrow, flow.Parallelism(counters))...)
 		flow.To(counts, "discard", flow.Discard[total]())
 		return nil
 	})

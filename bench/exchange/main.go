@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir/bench/pairs"
 	"github.com/weirflow/weir/bench/side"
+	"github.com/weirflow/weir/flow"
 )
 
 const (
@@ -32,6 +33,9 @@ func main() {
 		pairs.Case{Name: "exchange/keys=1000000", Run: func(n int) pairs.Result {
 			return compare("exchange/keys=1000000", 1_000_000, "table", n).SpeedAtLeast(0.6)
 		}},
+		pairs.Case{Name: "exchange/keys=100000/copied", Run: func(n int) pairs.Result {
+			return compareSides("exchange/keys=100000/copied", "copied", 100_000, "table", n).Result
+		}},
 		pairs.Case{Name: "exchange/keys=1000000/map", Run: func(n int) pairs.Result {
 			return compare("exchange/keys=1000000/map", 1_000_000, "map", n).SpeedAtLeast(1.3)
 		}},
@@ -39,10 +43,14 @@ func main() {
 }
 
 func compare(name string, keys int, bare string, n int) judged {
+	return compareSides(name, "job", keys, bare, n)
+}
+
+func compareSides(name, subject string, keys int, bare string, n int) judged {
 	start := func(of string) *side.Process {
 		return side.Start(records, "side", "-of", of, "-keys", strconv.Itoa(keys))
 	}
-	s, b := start("job"), start(bare)
+	s, b := start(subject), start(bare)
 	defer s.Stop()
 	defer b.Stop()
 	return judged{pairs.Run(name, s.Sample, b.Sample, n)}
@@ -65,7 +73,7 @@ func warmUp(keys uint64) int { return max(records, 5*int(keys)) }
 // runSide is a process that runs the job or one of the loops.
 func runSide(args []string) int {
 	flags := flag.NewFlagSet("side", flag.ExitOnError)
-	of := flags.String("of", "job", "job, table or map")
+	of := flags.String("of", "job", "job, copied, table or map")
 	keys := flags.Uint64("keys", 100_000, "number of keys")
 	samples := flags.Int("samples", 0, "take so many samples and print them, instead of serving")
 	profile := flags.String("profile", "", "file for a CPU profile of the samples")
@@ -74,6 +82,8 @@ func runSide(args []string) int {
 	var sample func(records int) pairs.Sample
 	switch *of {
 	case "job":
+		sample = (&job{keys: *keys, borrow: []flow.Option{flow.Borrow()}}).start()
+	case "copied":
 		sample = (&job{keys: *keys}).start()
 	case "table":
 		sample = startLoop(*keys, tableCounter)
