@@ -17,13 +17,15 @@ type customer struct {
 	request  rpc.SubmitRequest
 	cancel   atomic.Bool
 	canceled atomic.Bool
+	finished atomic.Bool
+	ends     bool                               // the job does so by itself
 	newest   atomic.Pointer[rpc.CheckpointInfo] // that is complete, as shown
 }
 
 // submit starts the customer.
-func (w *World) submit(r rpc.SubmitRequest) *customer {
+func (w *World) submit(r rpc.SubmitRequest, ends bool) *customer {
 	r.Entrypoint, r.Options, r.Parallelism = entrypoint, w.Plan.Options, 1
-	c := &customer{w: w, request: r}
+	c := &customer{w: w, request: r, ends: ends}
 	if err := w.group.Go("customer", c.run); err != nil {
 		w.fail("%v", err)
 	}
@@ -32,7 +34,7 @@ func (w *World) submit(r rpc.SubmitRequest) *customer {
 
 func (c *customer) run(ctx context.Context) error {
 	job := ""
-	for !c.canceled.Load() {
+	for !c.canceled.Load() && !c.finished.Load() {
 		call, done := context.WithTimeoutCause(ctx, 5*time.Second, errNetwork)
 		err := c.w.client(call, func(g rpc.ClientGateway) (err error) {
 			if job == "" {
@@ -70,6 +72,10 @@ func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) er
 		return err
 	}
 	c.w.say(fmt.Sprintf("%s: %s", d.Status, d.Detail))
+	if d.Status == rpc.JobFinished && c.ends {
+		c.finished.Store(true)
+		return nil
+	}
 	if d.Status.Final() && (d.Status != rpc.JobCanceled || !c.cancel.Load()) {
 		c.w.wrong("the job is %s: %s (%v)", d.Status, d.Detail, d.Failure)
 	}

@@ -214,6 +214,9 @@ func (r *numberReader) AddSplits(splits [][]byte) error {
 func (r *numberReader) Poll(emit func(int64, Number) bool) (operator.SourceStatus, error) {
 	for r.left > 0 {
 		p := r.next()
+		if p == nil && r.j.plan.Ends {
+			return operator.SourceEnd, nil
+		}
 		if p == nil {
 			return operator.SourceEmpty, nil // for ever: the oracle needs a checkpoint after the end
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -44,7 +45,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
-	c := w.submit(rpc.SubmitRequest{Name: "first", RequestID: "request-1"})
+	c := w.submit(rpc.SubmitRequest{Name: "first", RequestID: "request-1"}, plan.Job.Ends)
 	for w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
 	}
@@ -55,7 +56,8 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 		w.marks.add(MarkRescued)
 	}
 	rescue := w.age() - healed
-	w.cancel(c)
+	c.cancel.Store(true)
+	w.ended(c)
 	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
 		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
 	}
@@ -87,11 +89,18 @@ func (w *World) goOn(first *customer) {
 	kept := w.oracle.files()
 	w.oracle.begin("request-2", w.Plan.Next, from.ID)
 	w.job = w.second
-	c := w.submit(rpc.SubmitRequest{Name: "second", RequestID: "request-2", From: from.Path, Params: map[string]string{"second": "true"}})
-	w.rushUntil("the second job has a checkpoint", healBound, func() bool { return w.oracle.last() > from.ID })
+	c := w.submit(rpc.SubmitRequest{Name: "second", RequestID: "request-2", From: from.Path, Params: map[string]string{"second": "true"}}, w.Plan.Next.Ends)
+	least := from.ID + weir.CheckpointID(w.rng.IntN(4))
+	w.rushUntil("the second job has a checkpoint", healBound, func() bool { return w.oracle.last() > least || c.finished.Load() })
 	w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
-	w.rushUntil("the second job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
-	w.cancel(c)
+	if c.ends {
+		w.rushUntil("the second job has finished", healBound, c.finished.Load)
+		w.marks.add(MarkFinished)
+	} else {
+		w.rushUntil("the second job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
+		c.cancel.Store(true)
+	}
+	w.ended(c)
 	for _, name := range kept {
 		if _, err := w.disk.Stat(context.Background(), name); err != nil {
 			w.fail("a file of the first job's checkpoint is gone: %v", err)
@@ -99,14 +108,13 @@ func (w *World) goOn(first *customer) {
 	}
 }
 
-// cancel cancels a job; then nothing of it is left.
-func (w *World) cancel(c *customer) {
+// ended waits until a job has ended. Then nothing of it is left.
+func (w *World) ended(c *customer) {
 	w.t.Helper()
-	c.cancel.Store(true)
-	w.rushUntil("the job is canceled", healBound, c.canceled.Load)
+	w.rushUntil("the job is over", healBound, func() bool { return c.canceled.Load() || c.finished.Load() })
 	w.rushUntil("nothing of the job is left in the TaskManagers", time.Minute, func() bool {
 		for _, p := range w.tms {
-			if p.running().stack.Stats().UsedBuffers > 0 || p.running().pages.Stats().InUse > 0 {
+			if i := p.running(); i == nil || i.stack.Stats().UsedBuffers > 0 || i.pages.Stats().InUse > 0 {
 				return false
 			}
 		}

@@ -52,6 +52,7 @@ type JobPlan struct {
 	Timers                     int // how often each key's timer fires
 	TimerEvery                 time.Duration
 	MaxParallelism             int
+	Ends                       bool // the sources end after their last number
 }
 
 func oneOf[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
@@ -113,6 +114,7 @@ func drawNext(rng *rand.Rand, j JobPlan, slots int) JobPlan {
 	j.Chained = rng.IntN(2) == 0
 	j.Numbers += 50
 	j.Pause = min(j.Pause, 100*time.Millisecond)
+	j.Ends = rng.IntN(2) == 0
 	return j
 }
 

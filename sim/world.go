@@ -92,12 +92,13 @@ const (
 	MarkKillLinked  = "killed between link and notification"
 	MarkKillLinking = "task killed while a link was being added"
 	MarkLostAnswer  = "answer of a link lost"
+	MarkFinished    = "finished by itself, after a kill"
 	MarkRescued     = "finished after faults"
 )
 
 // AllMarks are the marks that a large suite must have.
 func AllMarks() []string {
-	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkRescued}
+	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued}
 	for _, k := range kinds {
 		all = append(all, string(k))
 	}
@@ -246,7 +247,7 @@ func (w *World) snipe() bool {
 	case linked == 0 && pending != 0 && w.linking() && w.chance(4*w.Plan.Snipe):
 		// The job fails while its link is on the way, and stays there for a while.
 		if leader := w.oracle.leader(); leader != nil {
-			leader.trouble[RegistryHang] = w.now().Add(w.duration(100*time.Millisecond, 5*time.Second))
+			leader.trouble[RegistryHang] = w.now().Add(w.duration(300*time.Millisecond, 10*time.Second))
 			hit = w.kill(w.someRunning(w.tms), false, KillTaskManager)
 			w.mark(MarkKillLinking)
 		}
