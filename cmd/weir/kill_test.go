@@ -38,6 +38,7 @@ func drawSeed(t *testing.T) uint64 {
 }
 
 func TestJobCountsEveryRecordOnceThroughKills(t *testing.T) {
+	t.Parallel()
 	n := rounds(t)
 	rng := rand.New(rand.NewPCG(drawSeed(t), 0))
 	c := newCluster(t, built(t, stoppableBinary), 2)
