@@ -93,8 +93,9 @@ func TestBadSubmissionsAreRefusedAndHarmNobody(t *testing.T) {
 	if out, stderr, err := c.weir("submit", "checkpoint-demo", "--name", "first", "--request-id", "one", "--detach", "--set", "slot.request.timeout=1h"); err != nil {
 		t.Fatalf("%v: %s%s", err, out, stderr)
 	}
-	blocked := make(chan refusal, 1)
+	blocked, blockedLater := make(chan refusal, 1), make(chan refusal, 1)
 	go func() { blocked <- c.attempt("submit", "builder-blocks") }()
+	go func() { blockedLater <- c.attempt("submit", "builder-blocks-later") }()
 	c.expectRefusals([]refused{
 		{"unknown flag", submit("checkpoint-demo", "--paralelism", "2"), 2, []string{"unknown flag: --paralelism", "--help"}},
 		{"unknown command", []string{"sumbit"}, 2, []string{`unknown command "sumbit"`, "did you mean submit?"}},
@@ -133,6 +134,12 @@ func TestBadSubmissionsAreRefusedAndHarmNobody(t *testing.T) {
 	t.Run("builder blocks", func(t *testing.T) {
 		r := <-blocked
 		if r.code != 1 || !strings.Contains(r.stderr, "builder-blocks") || !strings.Contains(r.stderr, "must not wait") {
+			t.Errorf("exit code %d: %s", r.code, r.stderr)
+		}
+	})
+	t.Run("builder blocks later", func(t *testing.T) {
+		r := <-blockedLater
+		if r.code != 1 || !strings.Contains(r.stderr, "builder-blocks-later") || !strings.Contains(r.stderr, "did not return within") {
 			t.Errorf("exit code %d: %s", r.code, r.stderr)
 		}
 	})

@@ -31,7 +31,14 @@ func badJobs() []flow.Job {
 			flow.To(numbers(g, fmt.Sprintf("numbers-%d", builds.Add(1))), "out", sink)
 			return nil
 		}),
-		// In the JobManager these two are as they should be.
+		// In the JobManager these three are as they should be.
+		job("builder-blocks-later", func(g *flow.Graph) error {
+			if role() == "taskmanager" {
+				<-make(chan struct{})
+			}
+			flow.To(numbers(g, "numbers"), "out", sink)
+			return nil
+		}),
 		job("builder-changes-later", func(g *flow.Graph) error {
 			flow.To(numbers(g, "numbers-"+role()), "out", sink)
 			return nil
