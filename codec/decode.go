@@ -34,6 +34,15 @@ func getVarint(b []byte) (int64, []byte, error) {
 	return v, rest, err
 }
 
+// decodeAll is decode of a value that fills b.
+func (p *program) decodeAll(b []byte, base unsafe.Pointer) error {
+	rest, err := p.decode(b, base)
+	if err == nil && len(rest) != 0 {
+		err = errTrailing
+	}
+	return err
+}
+
 // decode runs the program backwards into the value at base and returns what is left.
 func (p *program) decode(b []byte, base unsafe.Pointer) ([]byte, error) {
 	var err error

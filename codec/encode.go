@@ -112,6 +112,8 @@ func (o *op) append(b []byte, q unsafe.Pointer) ([]byte, error) {
 		s := (*sliceHeader)(q)
 		b = appendLength(b, s.len, s.data == nil)
 		return x.appendElements(b, s.data, s.len)
+	case opMap, opOwn:
+		panic("codec: AppendLocal with a codec that is not local")
 	}
 	target := *(*unsafe.Pointer)(q)
 	switch {

@@ -90,9 +90,7 @@ func (t *PageTable) find(ref *statebackend.Ref) place {
 // Get returns the value.
 func (t *PageTable) Get(ref statebackend.Ref, hint statebackend.Hint) (value []byte, ok bool) {
 	if len(ref.Namespace) == 0 {
-		if g, at := t.hinted(ref.Hash, ref.Key, hint); at != 0 {
-			return t.fixedAt(g, at), true
-		}
+		return t.GetPlain(ref.Hash, ref.Key, hint)
 	}
 	return t.get(&ref)
 }
@@ -118,9 +116,7 @@ func (t *PageTable) fixedAt(g *group, at uint32) []byte {
 // Slot returns the value of a fixed-size table in place.
 func (t *PageTable) Slot(ref statebackend.Ref, hint statebackend.Hint) (value []byte, created bool) {
 	if len(ref.Namespace) == 0 {
-		if g, at := t.hinted(ref.Hash, ref.Key, hint); at != 0 {
-			return t.slotAt(g, at), false
-		}
+		return t.SlotPlain(ref.Hash, ref.Key, hint)
 	}
 	return t.slot(&ref)
 }

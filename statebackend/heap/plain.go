@@ -11,37 +11,42 @@ var _ statebackend.Plain = (*PageTable)(nil)
 
 // GetPlain is Get of an entry without a namespace.
 func (t *PageTable) GetPlain(hash uint64, key []byte, hint statebackend.Hint) (value []byte, ok bool) {
-	if g, at := t.hinted(hash, key, hint); at != 0 {
-		return t.fixedAt(g, at), true
+	if r := t.hinted(hash, key, hint); r != nil {
+		return r.p.fixedSpan(int(hint.Slot&pageUnitMask)*unit+entryHeader, t.lay.fixed), true
 	}
 	return t.get(&statebackend.Ref{Hash: hash, Key: key})
 }
 
 // SlotPlain is Slot of an entry without a namespace.
 func (t *PageTable) SlotPlain(hash uint64, key []byte, hint statebackend.Hint) (value []byte, created bool) {
-	if g, at := t.hinted(hash, key, hint); at != 0 {
-		return t.slotAt(g, at), false
+	r := t.hinted(hash, key, hint)
+	if r == nil {
+		return t.slot(&statebackend.Ref{Hash: hash, Key: key})
 	}
-	return t.slot(&statebackend.Ref{Hash: hash, Key: key})
+	p := r.p
+	if r.birth < t.led.fence.Load() {
+		p = t.copyPage(t.group(hash), hint.Slot>>pageUnitBits)
+	}
+	return p.fixedSpan(int(hint.Slot&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
 }
 
-// hinted returns the entry that a prefetch found in a table of fixed-size values, or
-// the reference 0 if it is not the key's: the hint is out of date, or the key is new or
+// hinted returns the page of the entry that a prefetch found in a table of fixed-size
+// values, or nil if that is not the key's: the hint is out of date, or the key is new or
 // not the first of its tag. That is rare, and find's to sort out.
-func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) (g *group, at uint32) {
-	if at = hint.Slot; hint.Version != t.version || at == 0 || len(key) > statebackend.MaxKeyBytes {
-		return nil, 0
+func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) *pageRef {
+	if hint.Version != t.version || hint.Slot == 0 || len(key) > statebackend.MaxKeyBytes {
+		return nil
 	}
-	g = t.group(hash)
+	g := t.group(hash)
 	if assert.Enabled {
-		t.checkHint(g, uint32(hash), at)
+		t.checkHint(g, uint32(hash), hint.Slot)
 	}
-	p, off := g.dir[at>>pageUnitBits].p, int(at&pageUnitMask)*unit
-	entry := p.fixedSpan(off, t.lay.keyOff+len(key))
+	r := &g.dir[hint.Slot>>pageUnitBits]
+	entry := r.p.fixedSpan(int(hint.Slot&pageUnitMask)*unit, t.lay.keyOff+len(key))
 	if header(binary.LittleEndian.Uint64(entry)) != makeHeader(uint32(hash), key, nil) || !same(entry[t.lay.keyOff:], key) {
-		return nil, 0
+		return nil
 	}
-	return g, at
+	return r
 }
 
 // checkHint checks that a hint of this version is the first entry of its tag.
