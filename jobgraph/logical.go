@@ -10,6 +10,9 @@ const (
 	Forward   Partitioning = iota // subtask i to subtask i; needs equal parallelism
 	Hash                          // by key group
 	Rebalance                     // round robin over all
+	Rescale                       // round robin over a few: pointwise, parallelisms need not be equal
+	Broadcast                     // every record to all
+	Custom                        // by the user's function
 )
 
 func (p Partitioning) String() string {
@@ -20,9 +23,21 @@ func (p Partitioning) String() string {
 		return "hash"
 	case Rebalance:
 		return "rebalance"
+	case Rescale:
+		return "rescale"
+	case Broadcast:
+		return "broadcast"
+	case Custom:
+		return "custom"
 	}
 	return "unknown"
 }
+
+// Pointwise says whether a consumer reads from some of the producers only.
+func (p Partitioning) Pointwise() bool { return p == Forward || p == Rescale }
+
+// Aligns says whether barriers never overtake data on such an edge (behaviour §17).
+func (p Partitioning) Aligns() bool { return p.Pointwise() || p == Broadcast || p == Custom }
 
 // Chaining is a user's wish about fusing an operator with its neighbours.
 type Chaining uint8
@@ -57,6 +72,8 @@ type Input struct {
 	Key string
 	// Codec is the canonical schema of the records.
 	Codec string
+	// Side is the name of the producer's side output that is read; empty: its main one.
+	Side string
 }
 
 // State is a keyed state that an operator declares.
@@ -118,5 +135,7 @@ type Edge struct {
 	From, To     int // vertex indices
 	FromOperator string
 	ToOperator   string
+	Input        int    // index among the inputs of ToOperator
+	Side         string // the side output that it carries; empty: the main output
 	Partitioning Partitioning
 }
