@@ -47,7 +47,9 @@ type RecoveredChannel struct {
 	Producer int32 // subtask, when the snapshot was taken
 	Consumer int32 // subtask, when the snapshot was taken
 	// Channel is the gate's channel that takes the old one's place, for watermarks and
-	// status, or -1 if the producers' parallelism changed: these are then dropped.
+	// status. It is -1 if there is none: the producers' parallelism changed, or the
+	// channel's new consumer reads several old ones. Watermarks and status are then
+	// dropped; the producers send theirs anew.
 	Channel int
 	// Filter says that other tasks read this data too: records whose key group is not
 	// of this task are dropped.
@@ -75,6 +77,14 @@ type TaskOptions struct {
 	StateBackend                string // "heap"
 	InlineThreshold             int    // bytes of state up to which it travels in the acknowledgement
 	ObjectReuse                 bool
+	// Unaligned says that barriers of checkpoints may overtake data.
+	Unaligned bool
+	// ChannelStateSubtasks is how many subtasks at most share one channel-state file.
+	ChannelStateSubtasks int
+	// ChannelStateMemory bounds, in bytes, what one channel-state writer holds of
+	// captured data; a checkpoint that needs more fails.
+	ChannelStateMemory int64
+	Debloat            DebloatOptions
 }
 
 // DebloatOptions size segments by how fast they are consumed (behaviour §22).
