@@ -84,7 +84,7 @@ func (t *TaskSpec) validate() error {
 			fault("output %d, %s: %d consumers", i, o.Partitioning, n)
 		case o.Partitioning == partition.Hash && (o.MaxParallelism < n || o.MaxParallelism > weir.MaxMaxParallelism):
 			fault("output %d: maximum parallelism %d of %d consumers", i, o.MaxParallelism, n)
-		case o.Partitioning > partition.Rebalance:
+		case o.Partitioning > partition.Custom:
 			fault("output %d: partitioning %d", i, o.Partitioning)
 		}
 	}

@@ -5,7 +5,7 @@
 // segments, and [Subpartition], the queue that a consumer reads. It must not know
 // who reads, over what, or what an event means beyond its [wire.DataType].
 //
-// The task calls Emit, Watermark, Status and BroadcastEvent, all from its one
+// The task calls Emit or, with a user's partitioner, EmitTo, and Watermark, Status and BroadcastEvent, all from its one
 // goroutine. It asks Available before it takes more input, calls FlushIfRequested
 // between records and FlushAll before it sleeps (DECISIONS 19). A reader calls
 // [Subpartition.Attach] once, then [Subpartition.Poll] until nothing is available;

@@ -25,7 +25,7 @@ type Options struct {
 	Released func()
 }
 
-// ResultPartition is one output of a task. Emit, Watermark, Status, BroadcastEvent,
+// ResultPartition is one output of a task. Emit, EmitTo, Watermark, Status, BroadcastEvent,
 // FlushIfRequested, FlushAll and Close are for the task's goroutine; the rest is for any.
 type ResultPartition struct {
 	partitioning   Partitioning
@@ -101,11 +101,16 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
 	case Forward:
 	case Hash:
 		i = int(p.owner[weir.KeyGroupOf(hash, p.maxParallelism)])
-	case Rebalance:
+	case Rebalance, Rescale:
 		i = p.next
 		if p.next++; p.next == len(p.writers) {
 			p.next = 0
 		}
+	case Broadcast:
+		p.broadcast(timestamp, payload)
+		return
+	case Custom:
+		assert.That(false, "Emit without a subpartition")
 	}
 	p.records++
 	w := &p.writers[i]
@@ -114,6 +119,34 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
 		w.pos += copy(w.data[w.pos:], payload)
 	} else {
 		p.emitAcross(i, hash, timestamp, payload)
+	}
+	if p.eachRecord {
+		p.publish(i)
+	}
+}
+
+// EmitTo appends one record to a subpartition, without a hash; else it is [ResultPartition.Emit].
+func (p *ResultPartition) EmitTo(subpartition int, timestamp int64, payload []byte) {
+	p.records++
+	p.append(subpartition, timestamp, payload)
+}
+
+// broadcast appends one record to every subpartition. It counts once.
+func (p *ResultPartition) broadcast(timestamp int64, payload []byte) {
+	p.records++
+	for i := range p.writers {
+		p.append(i, timestamp, payload)
+	}
+}
+
+// append appends a record without a hash.
+func (p *ResultPartition) append(i int, timestamp int64, payload []byte) {
+	w := &p.writers[i]
+	if w.pos+wire.MaxElementHead+len(payload) <= len(w.data) {
+		w.pos += wire.PutRecordHead(w.data[w.pos:], false, 0, w.base, timestamp, len(payload))
+		w.pos += copy(w.data[w.pos:], payload)
+	} else {
+		p.emitAcross(i, 0, timestamp, payload)
 	}
 	if p.eachRecord {
 		p.publish(i)

@@ -30,6 +30,22 @@ func (o *output) Emit(hash uint64, timestamp int64, payload []byte) {
 	o.look()
 }
 
+// EmitTo appends one record to a subpartition.
+func (o *output) EmitTo(subpartition int, timestamp int64, payload []byte) {
+	waits := o.full && !o.p.Available()
+	if waits {
+		o.task.split.enter(backPressured, time.Now())
+	}
+	o.p.EmitTo(subpartition, timestamp, payload)
+	if waits {
+		o.task.split.enter(busy, time.Now())
+	}
+	o.look()
+}
+
+// Subpartitions is the number of consumers' subtasks.
+func (o *output) Subpartitions() int { return o.p.Subpartitions() }
+
 // emitFull emits into a partition that had no room: the record was begun before that,
 // so it may wait.
 func (o *output) emitFull(hash uint64, timestamp int64, payload []byte) {

@@ -122,6 +122,12 @@ func partitioning(p jobgraph.Partitioning) (partition.Partitioning, error) {
 		return partition.Hash, nil
 	case jobgraph.Rebalance:
 		return partition.Rebalance, nil
+	case jobgraph.Rescale:
+		return partition.Rescale, nil
+	case jobgraph.Broadcast:
+		return partition.Broadcast, nil
+	case jobgraph.Custom:
+		return partition.Custom, nil
 	}
 	return 0, fmt.Errorf("deployment with partitioning %d", p)
 }
