@@ -142,8 +142,9 @@ type Vertex struct {
 	Outputs        []int // edge indices
 }
 
-// Edge is an exchange between two vertices. Its channels are those that
-// [Partitioning.Consumers] names. Two vertices may have several edges.
+// Edge is an exchange between two vertices, which may have several. Its channels: if
+// pointwise those of [weir.PointwiseProducers], which with Forward is one from subtask
+// i to subtask i; else one from every producer to every consumer subtask.
 type Edge struct {
 	Index        int
 	From, To     int // vertex indices
