@@ -121,11 +121,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if !d.app.json() {
 		d.print(modes)
 	}
-	if d.keep != "" {
-		fmt.Fprintf(d.app.streams.Err, "last checkpoint: %s\n", d.lastPath)
-		if !d.app.json() {
-			fmt.Fprintf(d.app.streams.Out, "\n%s\n", d.lastPath)
-		}
+	switch {
+	case d.keep == "":
+	case d.app.json(): // standard output has a line for each checkpoint and nothing else
+		fmt.Fprintf(d.app.streams.Err, "last checkpoint:\n%s\n", d.lastPath)
+	default:
+		fmt.Fprintf(d.app.streams.Out, "\nlast checkpoint:\n%s\n", d.lastPath)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (d *demo) print(modes []*demoMode) {
 	t.row("MODE", right("CHECKPOINT"), right("DURATION"), right("SIZE"), right("QUEUED AHEAD"), right("PREDICTED"), right("RATIO"), right("FLINK 2.3.0"), right("SIZE"))
 	for _, r := range d.rows {
 		ratio, flink, size := "-", "-", "-"
-		if v := r.ratio(); v > 0 {
+		if v := r.ratio(); v > 0 && r.mode.backPressure { // without, hardly anything is queued
 			ratio = fmt.Sprintf("%.2f", v)
 		}
 		if r.n < len(r.mode.flink) {

@@ -133,6 +133,7 @@ func (a *app) root() *cobra.Command {
 	root.SetIn(a.streams.In)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
 	p := root.PersistentFlags()
 	p.StringVar(&a.jobManager, "jobmanager", DefaultJobManager, "address of the JobManager, or several separated by commas")
 	p.StringVarP(&a.output, "output", "o", "text", "what to print: text or json")

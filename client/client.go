@@ -19,8 +19,10 @@ import (
 type Options struct {
 	// Credentials secure the connection; nil means plaintext.
 	Credentials credentials.TransportCredentials
-	// CallTimeout bounds one attempt of one call; 0 means 15 s.
-	CallTimeout time.Duration
+	// CallTimeout bounds one attempt of a call; 0 means 15 s. Submit and Plan run the
+	// job's builder and get longer: BuildCallTimeout, 0 means 90 s.
+	CallTimeout      time.Duration
+	BuildCallTimeout time.Duration
 }
 
 // Client asks whichever of some JobManagers leads.
@@ -46,6 +48,9 @@ func New(addresses []string, opts Options) (*Client, error) {
 	}
 	if opts.CallTimeout == 0 {
 		opts.CallTimeout = 15 * time.Second
+	}
+	if opts.BuildCallTimeout == 0 {
+		opts.BuildCallTimeout = 90 * time.Second
 	}
 	c := &Client{opts: opts}
 	for _, a := range addresses {
@@ -104,8 +109,9 @@ func (c *Client) next() int {
 	return len(c.mu.addresses)
 }
 
-// call asks one JobManager after the other until one answers that leads.
-func call[T any](ctx context.Context, c *Client, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (T, error) {
+// call asks one JobManager after the other until one answers that leads. limit bounds
+// each attempt.
+func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (T, error) {
 	var zero T
 	leader, redirects := "", 0
 	for tries := 0; ; tries++ {
@@ -113,8 +119,11 @@ func call[T any](ctx context.Context, c *Client, ask func(ctx context.Context, c
 		if err != nil {
 			return zero, err
 		}
-		one, cancel := context.WithTimeout(ctx, c.opts.CallTimeout)
+		one, cancel := context.WithTimeout(ctx, limit)
 		reply, err := ask(one, cc)
+		if err != nil && one.Err() != nil && ctx.Err() == nil {
+			err = &rpc.Error{Code: rpc.CodeUnavailable, Message: fmt.Sprintf("no answer within %s", limit)}
+		}
 		cancel()
 		var nl *rpc.NotLeaderError
 		switch {
@@ -148,22 +157,22 @@ func unreachable(address string, err error) error {
 
 // Submit starts a job, or finds the one with this request id.
 func (c *Client) Submit(ctx context.Context, r rpc.SubmitRequest) (rpc.SubmitReply, error) {
-	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.SubmitReply, error) { return cc.Submit(ctx, r) })
+	return call(ctx, c, c.opts.BuildCallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (rpc.SubmitReply, error) { return cc.Submit(ctx, r) })
 }
 
 // List lists the jobs, newest first.
 func (c *Client) List(ctx context.Context) ([]rpc.JobSummary, error) {
-	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) ([]rpc.JobSummary, error) { return cc.List(ctx) })
+	return call(ctx, c, c.opts.CallTimeout, func(ctx context.Context, cc *weirgrpc.Client) ([]rpc.JobSummary, error) { return cc.List(ctx) })
 }
 
 // Get shows one job, by id or by name.
 func (c *Client) Get(ctx context.Context, job string) (rpc.JobDetail, error) {
-	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.JobDetail, error) { return cc.Get(ctx, job) })
+	return call(ctx, c, c.opts.CallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (rpc.JobDetail, error) { return cc.Get(ctx, job) })
 }
 
 // Cancel ends a job. It may be repeated.
 func (c *Client) Cancel(ctx context.Context, job string) error {
-	_, err := call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (struct{}, error) {
+	_, err := call(ctx, c, c.opts.CallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (struct{}, error) {
 		return struct{}{}, cc.Cancel(ctx, job)
 	})
 	return err
@@ -171,19 +180,19 @@ func (c *Client) Cancel(ctx context.Context, job string) error {
 
 // Checkpoints lists a job's recent checkpoints, newest first.
 func (c *Client) Checkpoints(ctx context.Context, job string) (rpc.CheckpointList, error) {
-	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.CheckpointList, error) {
+	return call(ctx, c, c.opts.CallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (rpc.CheckpointList, error) {
 		return cc.Checkpoints(ctx, job)
 	})
 }
 
 // Plan shows what a submission would run.
 func (c *Client) Plan(ctx context.Context, r rpc.SubmitRequest) (rpc.PlanReply, error) {
-	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.PlanReply, error) { return cc.Plan(ctx, r) })
+	return call(ctx, c, c.opts.BuildCallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (rpc.PlanReply, error) { return cc.Plan(ctx, r) })
 }
 
 // Cluster describes the cluster.
 func (c *Client) Cluster(ctx context.Context) (rpc.ClusterInfo, error) {
-	return call(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.ClusterInfo, error) { return cc.Cluster(ctx) })
+	return call(ctx, c, c.opts.CallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (rpc.ClusterInfo, error) { return cc.Cluster(ctx) })
 }
 
 // pollEvery is how often the waiting calls ask.

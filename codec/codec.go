@@ -46,6 +46,21 @@ func (c *Codec[T]) Append(b []byte, v *T) ([]byte, error) {
 	return c.program.append(b, unsafe.Pointer(v))
 }
 
+// Local says whether AppendLocal needs no memory: no user's own encoding and no map is
+// in a value itself. What it points to does not count.
+func (c *Codec[T]) Local() bool { return c.program.local }
+
+// AppendLocal is Append for a variable on the stack, which stays there. If the codec
+// is not local, it copies the value to the heap.
+func (c *Codec[T]) AppendLocal(b []byte, v *T) ([]byte, error) {
+	if c.program.local {
+		return appendOps(b, c.program.ops, unsafe.Pointer(v))
+	}
+	w := new(T)
+	*w = *v
+	return c.program.append(b, unsafe.Pointer(w))
+}
+
 // Decode reads a value that fills b. Strings and byte slices of the value alias b.
 // After an error *v holds parts of a value.
 func (c *Codec[T]) Decode(b []byte, v *T) error {

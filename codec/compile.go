@@ -62,8 +62,9 @@ func (c *compiler) program(t reflect.Type, path string, key bool) (*program, err
 	if err != nil {
 		return nil, err
 	}
-	p.schema = schema
+	p.schema, p.local = schema, true
 	for i := range p.ops {
+		p.local = p.local && p.ops[i].local()
 		p.min += p.ops[i].smallest()
 		p.pointers = p.pointers || p.ops[i].refers()
 	}

@@ -21,9 +21,34 @@ type sliceHeader struct {
 
 // append runs the program over the value at base.
 func (p *program) append(b []byte, base unsafe.Pointer) ([]byte, error) {
+	if p.local {
+		return appendOps(b, p.ops, base)
+	}
 	var err error
 	for i := range p.ops {
-		o := &p.ops[i]
+		if o := &p.ops[i]; o.local() {
+			b, err = appendOps(b, p.ops[i:i+1], base)
+		} else {
+			b, err = o.appendForeign(b, unsafe.Add(base, o.off))
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// local says whether an operation keeps the address of its value to itself. Others
+// show it to reflection or to a user's code, so it must be on the heap.
+func (o *op) local() bool {
+	return o.kind != opMap && o.kind != opOwn && (o.kind != opArray || o.extra.elem.local)
+}
+
+// appendOps runs local operations. The value may lie on the stack: base does not escape.
+func appendOps(b []byte, ops []op, base unsafe.Pointer) ([]byte, error) {
+	var err error
+	for i := range ops {
+		o := &ops[i]
 		q := unsafe.Add(base, o.off)
 		switch o.kind {
 		case opString:
@@ -65,7 +90,7 @@ func (p *program) append(b []byte, base unsafe.Pointer) ([]byte, error) {
 	return b, nil
 }
 
-// append encodes a composite value.
+// append encodes a composite value by a local operation.
 func (o *op) append(b []byte, q unsafe.Pointer) ([]byte, error) {
 	x := o.extra
 	switch o.kind {
@@ -76,30 +101,42 @@ func (o *op) append(b []byte, q unsafe.Pointer) ([]byte, error) {
 	case opRaw:
 		return append(b, unsafe.Slice((*byte)(q), x.count)...), nil
 	case opArray:
-		return x.appendElements(b, q, x.count)
+		var err error
+		for i := range x.count {
+			if b, err = appendOps(b, x.elem.ops, unsafe.Add(q, uintptr(i)*x.size)); err != nil {
+				return b, err
+			}
+		}
+		return b, nil
 	case opSlice:
 		s := (*sliceHeader)(q)
 		b = appendLength(b, s.len, s.data == nil)
 		return x.appendElements(b, s.data, s.len)
-	case opMap:
-		return x.appendMap(b, reflect.NewAt(x.typ, q).Elem())
-	case opPointer:
-		target := *(*unsafe.Pointer)(q)
-		if target == nil {
-			return append(b, 0), nil
-		}
+	}
+	target := *(*unsafe.Pointer)(q)
+	switch {
+	case target == nil:
+		return append(b, 0), nil
+	case o.kind == opPointer:
 		return x.elem.append(append(b, 1), target)
-	case opOwn:
-		return appendSized(b, func(b []byte) ([]byte, error) { return appendOwn(b, reflect.NewAt(x.typ, q).Interface()) })
 	default: // opProto
-		target := *(*unsafe.Pointer)(q)
-		if target == nil {
-			return append(b, 0), nil
-		}
 		m := reflect.NewAt(x.typ, target).Interface().(proto.Message)
 		return appendSized(append(b, 1), func(b []byte) ([]byte, error) {
 			return proto.MarshalOptions{Deterministic: true}.MarshalAppend(b, m)
 		})
+	}
+}
+
+// appendForeign encodes a value by an operation that is not local.
+func (o *op) appendForeign(b []byte, q unsafe.Pointer) ([]byte, error) {
+	x := o.extra
+	switch o.kind {
+	case opArray:
+		return x.appendElements(b, q, x.count)
+	case opMap:
+		return x.appendMap(b, reflect.NewAt(x.typ, q).Elem())
+	default: // opOwn
+		return appendSized(b, func(b []byte) ([]byte, error) { return appendOwn(b, reflect.NewAt(x.typ, q).Interface()) })
 	}
 }
 

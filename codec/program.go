@@ -55,6 +55,7 @@ type program struct {
 	schema   string
 	min      int  // least number of bytes of an encoding
 	pointers bool // values refer to other memory
+	local    bool // so are all operations
 }
 
 // smallest returns the least number of bytes that an operation writes.

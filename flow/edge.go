@@ -8,52 +8,99 @@ import (
 	"github.com/weirflow/weir/statebackend"
 )
 
-// writer encodes records into an output without keys. The value is encoded from a
-// place of its own, so that the argument needs no memory.
+// writer encodes records into an output without keys. The argument is encoded where
+// it lies, on the stack, unless user code would see its address.
 func writer[T any](m *member, out operator.Output, c *codec.Codec[T]) func(T) {
-	r, place, buf := m.run, new(T), []byte(nil)
-	return func(v T) {
-		*place = v
-		var err error
-		if buf, err = c.Append(buf[:0], place); err != nil {
+	r, buf := m.run, []byte(nil)
+	write := func(err error) {
+		if err != nil {
 			m.fail(err)
 			return
 		}
 		out.Emit(0, r.ts, buf)
+	}
+	if c.Local() {
+		return func(v T) {
+			var err error
+			buf, err = c.AppendLocal(buf[:0], &v)
+			write(err)
+		}
+	}
+	place := new(T)
+	return func(v T) {
+		*place = v
+		var err error
+		buf, err = c.Append(buf[:0], place)
+		write(err)
 	}
 }
 
 // keyWriter encodes records into an output that is partitioned by key. It runs in
 // the producer's chain; a failure of the key function is said to be the key's.
 func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) func(T) {
-	r := m.run
-	at := r.addSite(site{operator: m.node.logical.Name, key: k.name})
-	place, keyPlace := new(T), new(K)
-	buf, keyBuf := []byte(nil), []byte(nil)
-	return func(v T) {
-		*place = v
-		r.at = at
-		*keyPlace = k.key(v)
-		var err error
-		if keyBuf, err = appendKey(k.keys, keyBuf[:0], keyPlace); err != nil {
-			r.fail(at, err)
-			return
-		}
-		if buf, err = c.Append(buf[:0], place); err != nil {
-			r.fail(at, err)
-			return
-		}
-		out.Emit(codec.Hash(keyBuf), r.ts, buf)
+	w := &keyedWriter[K, T]{r: m.run, out: out, values: c, keys: k.keys, key: k.key}
+	w.at = w.r.addSite(site{operator: m.node.logical.Name, key: k.name})
+	if c.Local() && k.keys.Local() {
+		return w.writeLocal
 	}
+	w.value, w.k = new(T), new(K)
+	return w.write
 }
 
-// appendKey encodes a key that a user's function made, and bounds its length.
-func appendKey[K comparable](c *codec.Codec[K], b []byte, key *K) ([]byte, error) {
-	b, err := c.Append(b, key)
-	if err == nil && len(b) > statebackend.MaxKeyBytes {
-		err = fmt.Errorf("encoded in %d bytes; a key has at most %d", len(b), statebackend.MaxKeyBytes)
+// keyedWriter is the end of a chain at a keyed edge.
+type keyedWriter[K comparable, T any] struct {
+	r           *run
+	at          int // site of the key function
+	out         operator.Output
+	values      *codec.Codec[T]
+	keys        *codec.Codec[K]
+	key         func(T) K
+	buf, keyBuf []byte
+	// value and k are where arguments lie that must not lie on the stack.
+	value *T
+	k     *K
+}
+
+// writeLocal encodes its argument where it lies: copying it would cost more than
+// encoding it.
+func (w *keyedWriter[K, T]) writeLocal(v T) {
+	w.r.at = w.at
+	key := w.key(v)
+	var err error
+	if w.keyBuf, err = w.keys.AppendLocal(w.keyBuf[:0], &key); err == nil {
+		w.buf, err = w.values.AppendLocal(w.buf[:0], &v)
 	}
-	return b, err
+	w.emit(err)
+}
+
+func (w *keyedWriter[K, T]) write(v T) {
+	*w.value = v
+	w.r.at = w.at
+	*w.k = w.key(v)
+	var err error
+	if w.keyBuf, err = w.keys.Append(w.keyBuf[:0], w.k); err == nil {
+		w.buf, err = w.values.Append(w.buf[:0], w.value)
+	}
+	w.emit(err)
+}
+
+func (w *keyedWriter[K, T]) emit(err error) {
+	if err == nil {
+		err = checkKey(w.keyBuf)
+	}
+	if err != nil {
+		w.r.fail(w.at, err)
+		return
+	}
+	w.out.Emit(codec.Hash(w.keyBuf), w.r.ts, w.buf)
+}
+
+// checkKey bounds the length of a key that a user's function made.
+func checkKey(b []byte) error {
+	if len(b) > statebackend.MaxKeyBytes {
+		return fmt.Errorf("encoded in %d bytes; a key has at most %d", len(b), statebackend.MaxKeyBytes)
+	}
+	return nil
 }
 
 // plainHead decodes a batch for an operator without a key. Between two records it

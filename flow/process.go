@@ -241,12 +241,9 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
 			c.value = o.in.key(*place)
 			key := o.in.keys.Find(b.Payload[i], &c.value)
 			if key == nil {
-				var err error
-				if o.keyBuf, err = appendKey(o.in.keys, o.keyBuf[:0], &c.value); err != nil {
-					r.fail(o.keySite, err)
+				if key = o.encode(&c.value); key == nil {
 					break
 				}
-				key = o.keyBuf
 			}
 			if assert.Enabled && codec.Hash(key) != b.Hash[i] {
 				r.fail(o.keySite, errors.New("the function gave another key than at the producer"))
@@ -266,6 +263,19 @@ func (o *keyedOperator[K, A, B]) head(m *member, first func(A)) headFunc {
 		m.in += int64(b.Next - start)
 		last, lastNext = b, b.Next
 	}
+}
+
+// encode encodes a key that is not a part of its record; nil after a failure.
+func (o *keyedOperator[K, A, B]) encode(key *K) []byte {
+	var err error
+	if o.keyBuf, err = o.in.keys.Append(o.keyBuf[:0], key); err == nil {
+		err = checkKey(o.keyBuf)
+	}
+	if err != nil {
+		o.context.m.run.fail(o.keySite, err)
+		return nil
+	}
+	return o.keyBuf
 }
 
 // fire runs a timer that is due. The service's bytes are the service's, so the key

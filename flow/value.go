@@ -27,7 +27,7 @@ type Value[T any] struct {
 	plain statebackend.Plain // table, if it is both that and of fixed size
 	place *T                 // what is encoded and decoded, so that arguments need no memory
 	buf   []byte
-	hints []statebackend.Hint
+	hints *[operator.BatchSize]statebackend.Hint
 	none  T
 }
 
@@ -71,7 +71,7 @@ func (v *Value[T]) bind(m *member, b statebackend.Backend, at *cursor) error {
 	if v.codec.FixedSize() > 0 {
 		v.plain, _ = v.table.(statebackend.Plain)
 	}
-	v.m, v.at, v.hints = m, at, make([]statebackend.Hint, operator.BatchSize)
+	v.m, v.at, v.hints = m, at, new([operator.BatchSize]statebackend.Hint)
 	return nil
 }
 
@@ -134,9 +134,14 @@ func (v *Value[T]) decode(b []byte) bool {
 		err = v.codec.Decode(b, v.place)
 	}
 	if err != nil {
-		v.m.run.failSystem(v.m.site, fmt.Errorf("state %q: %w", v.name, err))
+		v.broken(err)
 	}
 	return err == nil
+}
+
+// broken fails the task: the table holds bytes that are no value.
+func (v *Value[T]) broken(err error) {
+	v.m.run.failSystem(v.m.site, fmt.Errorf("state %q: %w", v.name, err))
 }
 
 // Set sets the value.
@@ -178,6 +183,21 @@ func (v *Value[T]) store(hint statebackend.Hint) {
 // the fastest way to change a value without pointers, since the entry is looked up
 // once. fn must use no other state, and not keep the pointer.
 func (v *Value[T]) Update(fn func(w *T)) {
+	if v.plain == nil || v.at.index < 0 {
+		v.update(fn)
+		return
+	}
+	slot, _ := v.plain.SlotPlain(v.at.hash, v.at.key, v.hints[v.at.index])
+	if err := v.codec.GetFixed(slot, v.place); err != nil {
+		v.broken(err)
+		return
+	}
+	fn(v.place)
+	v.codec.PutFixed(slot, v.place)
+}
+
+// update is Update of what is not prefetched, or encoded.
+func (v *Value[T]) update(fn func(w *T)) {
 	hint := v.hint()
 	if v.codec.FixedSize() == 0 {
 		*v.place = v.Get()

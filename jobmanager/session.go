@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobmanager/resource"
 	"github.com/weirflow/weir/rpc"
 )
@@ -89,6 +90,9 @@ func (d *dispatcher) register(s rpc.Session, r rpc.Register) {
 		return
 	}
 	for _, attempt := range r.Running {
+		if planted.Is(planted.OlderNotCancelled) {
+			break
+		}
 		_ = s.Send(rpc.Cancel{Attempt: attempt})
 	}
 	p := &peer{session: s, who: r.Registration}

@@ -251,6 +251,7 @@ func (c *consumer) event(item gate.Item) error {
 // run runs the whole exchange and returns what each consumer saw.
 func (x *exchange) run(t testing.TB, count, size, barrierEvery int, start func(nodes []*node)) []consumed {
 	t.Helper()
+	before := usedBuffers(x.net)
 	g := group.New(context.Background(), "exchange")
 	var consumers []*consumer
 	var nodes []*node
@@ -287,12 +288,19 @@ func (x *exchange) run(t testing.TB, count, size, barrierEvery int, start func(n
 	for _, n := range nodes {
 		n.Close()
 	}
-	for i, s := range x.net.Stacks {
-		if used := s.Stats().UsedBuffers; used != 0 {
-			t.Errorf("stack %d: %d buffers in use", i, used)
+	for i, after := range usedBuffers(x.net) {
+		if after > before[i] {
+			t.Errorf("stack %d: %d buffers in use, before %d", i, after, before[i])
 		}
 	}
 	return seen
+}
+
+func usedBuffers(net *netstacktest.Net) (used []int) {
+	for _, s := range net.Stacks {
+		used = append(used, s.Stats().UsedBuffers)
+	}
+	return used
 }
 
 func TestExchange(t *testing.T) {

@@ -37,6 +37,10 @@ type Oracle struct {
 		pending  weir.CheckpointID                          // triggered, and neither linked nor aborted
 		silent   weir.CheckpointID                          // linked, and nobody was told yet
 		states   map[weir.CheckpointID]rpc.CheckpointStatus // as shown to clients
+		takers   map[weir.CheckpointID]weir.LeaderEpoch     // who triggered a checkpoint
+		epochs   map[*instance]weir.LeaderEpoch             // that TaskManagers have been registered with, as of the last step
+		heard    map[*instance]weir.LeaderEpoch             // and since
+		started  map[weir.AttemptID]bool
 	}
 
 	// exact is the newest checkpoint that has the whole answer; 0: none yet.
@@ -50,6 +54,10 @@ func newOracle(w *World) *Oracle {
 	o.mu.linked = make(map[weir.CheckpointID]ha.Link)
 	o.mu.aborted = make(map[weir.CheckpointID]bool)
 	o.mu.deployed = make(map[weir.AttemptID]bool)
+	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
+	o.mu.epochs = make(map[*instance]weir.LeaderEpoch)
+	o.mu.heard = make(map[*instance]weir.LeaderEpoch)
+	o.mu.started = make(map[weir.AttemptID]bool)
 	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
 	return o
 }
@@ -141,7 +149,13 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch m := m.(type) {
+	case rpc.TaskStateChanged:
+		o.startedLocked(by, m)
 	case rpc.TriggerCheckpoint:
+		if epoch, taken := o.mu.takers[m.Barrier.ID]; taken && epoch != m.Attempt.Epoch {
+			o.w.wrong("checkpoint %d is triggered in epoch %d and was in %d", m.Barrier.ID, m.Attempt.Epoch, epoch)
+		}
+		o.mu.takers[m.Barrier.ID] = m.Attempt.Epoch
 		if o.mu.pending != m.Barrier.ID && o.mu.linked[m.Barrier.ID].Number == 0 {
 			o.mu.pending = m.Barrier.ID
 		}
@@ -184,8 +198,26 @@ func (o *Oracle) deployedLocked(by *instance, d rpc.TaskDeployment) {
 	}
 }
 
+// startedLocked looks at an attempt that starts: a TaskManager starts none for a leader
+// older than the newest that has registered it.
+func (o *Oracle) startedLocked(by *instance, m rpc.TaskStateChanged) {
+	if m.State != rpc.TaskInitializing || o.mu.started[m.Attempt] {
+		return
+	}
+	o.mu.started[m.Attempt] = true
+	if newest := o.mu.epochs[by]; m.Attempt.Epoch < newest {
+		o.w.wrong("%s starts %s after a leader of epoch %d has registered it", by.p.name, m.Attempt, newest)
+	}
+}
+
 // received looks at a message that arrives.
-func (o *Oracle) received(*instance, rpc.Message) {}
+func (o *Oracle) received(by *instance, m rpc.Message) {
+	if r, ok := m.(rpc.Registered); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.mu.heard[by] = max(o.mu.heard[by], r.Epoch)
+	}
+}
 
 // told notes that user code was told of a checkpoint's end.
 func (o *Oracle) told(id weir.CheckpointID, complete bool) {
@@ -217,6 +249,7 @@ func (o *Oracle) look() {
 	o.mu.Lock()
 	changed, job := o.mu.changed, o.mu.job
 	o.mu.changed = false
+	maps.Copy(o.mu.epochs, o.mu.heard)
 	o.mu.Unlock()
 	if !changed || job.IsZero() {
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -82,13 +83,14 @@ const (
 	MarkRestored    = "restored from a checkpoint"
 	MarkKillPending = "killed with a checkpoint pending"
 	MarkKillLinked  = "killed between link and notification"
+	MarkKillLinking = "task killed while a link was being added"
 	MarkLostAnswer  = "answer of a link lost"
 	MarkRescued     = "finished after faults"
 )
 
 // AllMarks are the marks that a large suite must have.
 func AllMarks() []string {
-	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkLostAnswer, MarkRescued}
+	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkRescued}
 	for _, k := range kinds {
 		all = append(all, string(k))
 	}
@@ -226,6 +228,13 @@ func (w *World) snipe() bool {
 	case w.snipes >= maxSnipes:
 	case linked != 0 && w.chance(4*w.Plan.Snipe):
 		hit = w.kill(w.oracle.leader(), false, KillJobManager)
+	case linked == 0 && pending != 0 && w.linking() && w.chance(4*w.Plan.Snipe):
+		// The job fails while its link is on the way, and stays there for a while.
+		if leader := w.oracle.leader(); leader != nil {
+			leader.trouble[RegistryHang] = w.now().Add(w.duration(100*time.Millisecond, 5*time.Second))
+			hit = w.kill(w.someRunning(w.tms), false, KillTaskManager)
+			w.mark(MarkKillLinking)
+		}
 	case linked == 0 && pending != 0 && w.chance(w.Plan.Snipe/2):
 		if w.chance(0.3) {
 			hit = w.kill(w.oracle.leader(), false, KillJobManager)
@@ -237,6 +246,18 @@ func (w *World) snipe() bool {
 		w.snipes++
 	}
 	return hit
+}
+
+// linking says whether a link is on its way to the registry.
+func (w *World) linking() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.mu.calls {
+		if !c.after && strings.HasPrefix(c.what, "txn") && strings.Contains(c.what, "/chain/") {
+			return true
+		}
+	}
+	return false
 }
 
 // ready counts what could happen next: heads of links, then calls.

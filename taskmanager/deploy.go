@@ -178,7 +178,7 @@ func (l *loop) step(a *attempt, ev lifecycle.Event) {
 			a.task.Interrupt(errInterrupted)
 			a.deadline = l.after("tm/stuck", l.o.CancelTimeout, stuck{a.id})
 		case lifecycle.Release:
-			a.held, a.task = planted.Is(planted.SlotNotFreed), nil
+			a.held, a.task = false, nil
 			if a.deadline != nil {
 				a.deadline.Stop()
 			}

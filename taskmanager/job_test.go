@@ -174,7 +174,6 @@ type counter struct {
 	nop
 	table  statebackend.Table
 	timers operator.TimerService
-	sum    uint64
 }
 
 func (n *counter) Open(env *operator.Env) error {

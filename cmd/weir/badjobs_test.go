@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirflow/weir/connector/generator"
 	"github.com/weirflow/weir/examples/checkpointdemo"
@@ -22,33 +21,36 @@ func badJobs() []flow.Job {
 	job := func(name string, build func(g *flow.Graph) error) flow.Job {
 		return flow.Define(name, func(g *flow.Graph, _ struct{}) error { return build(g) })
 	}
+	sink := flow.Discard[int64]()
 	return []flow.Job{
 		checkpointdemo.Job,
 		job("builder-panics", func(*flow.Graph) error { panic("this builder panics") }),
 		job("builder-fails", func(*flow.Graph) error { return errors.New("this builder fails") }),
 		job("builder-blocks", func(*flow.Graph) error { <-make(chan struct{}); return nil }),
 		job("builder-changes", func(g *flow.Graph) error {
-			flow.To(numbers(g, fmt.Sprintf("numbers-%d", builds.Add(1))), "out", flow.Discard[int64]())
+			flow.To(numbers(g, fmt.Sprintf("numbers-%d", builds.Add(1))), "out", sink)
 			return nil
 		}),
+		// In the JobManager these two are as they should be.
 		job("builder-changes-later", func(g *flow.Graph) error {
-			// The same in the JobManager, and another in every TaskManager.
-			flow.To(numbers(g, "numbers-"+role()), "out", flow.Discard[int64]())
+			flow.To(numbers(g, "numbers-"+role()), "out", sink)
 			return nil
 		}),
-		job("graph-without-sink", func(g *flow.Graph) error { numbers(g, "numbers"); return nil }),
-		job("same-name-twice", func(g *flow.Graph) error {
-			flow.To(numbers(g, "numbers"), "numbers", flow.Discard[int64]())
+		job("builder-panics-later", func(g *flow.Graph) error {
+			if role() == "taskmanager" {
+				panic("this builder panics later")
+			}
+			flow.To(numbers(g, "numbers"), "out", sink)
+			return nil
+		}),
+		job("graph-empty", func(*flow.Graph) error { return nil }),
+		job("graph-faulty", func(g *flow.Graph) error {
+			flow.To(numbers(g, "numbers"), "numbers", sink)
+			flow.To(numbers(g, ""), "out", sink, flow.Parallelism(-1))
 			return nil
 		}),
 		job("code-panics", func(g *flow.Graph) error {
-			out := flow.Map(numbers(g, "numbers"), "divide", func(n int64) int64 { return n / (n - 20) })
-			flow.To(out, "out", flow.Discard[int64]())
-			return nil
-		}),
-		job("code-blocks", func(g *flow.Graph) error {
-			out := flow.Map(numbers(g, "numbers"), "stuck", func(n int64) int64 { time.Sleep(time.Hour); return n })
-			flow.To(out, "out", flow.Discard[int64]())
+			flow.To(flow.Map(numbers(g, "numbers"), "divide", func(n int64) int64 { return 1 / (n - 20) }), "out", sink)
 			return nil
 		}),
 	}

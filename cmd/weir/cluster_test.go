@@ -268,7 +268,7 @@ func (c *cluster) awaitCheckpoint(job string, after weir.CheckpointID) weir.Chec
 // is the error.
 func (c *cluster) weir(args ...string) (stdout, stderr string, err error) {
 	c.t.Helper()
-	return runWeir(c.t, c.bin, c.env, append(args, "--jobmanager", c.control)...)
+	return runWeir(c.t, c.bin, c.env, append([]string{"--jobmanager", c.control}, args...)...)
 }
 
 // runWeir runs a command to its end.

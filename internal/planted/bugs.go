@@ -21,7 +21,7 @@ const (
 	SplitsReassigned           Bug = "splits reassigned"            // on restore, besides those in the snapshot
 
 	// Tasks and TaskManagers.
-	SlotNotFreed      Bug = "slot not freed"      // after an attempt has ended
+	BuffersLost       Bug = "buffers lost"        // that lay in a channel when its task ended
 	OldEpochObeyed    Bug = "old epoch obeyed"    // a leader that was overtaken deploys
 	OlderNotCancelled Bug = "older not cancelled" // what an older leader started runs on
 
@@ -40,7 +40,7 @@ const (
 var Bugs = []Bug{
 	ResumeForgotten, CreditTwice, HalfRecordDropped, BarrierOvertakes, AlignmentSkipped, SuspendedRecordSkipped,
 	SnapshotNotCopied, AcknowledgedBeforeUploaded, KeyGroupSkipped, TimersNotRestored, SplitsReassigned,
-	SlotNotFreed, OldEpochObeyed, OlderNotCancelled,
+	BuffersLost, OldEpochObeyed, OlderNotCancelled,
 	NotifiedBeforeLink, CompletedOneEarly, AttemptReused, IDsRepeat, RestoredFromOldest, LinkNotAwaited,
 	LostAnswerIsRefusal, LinkNotRemoved,
 }

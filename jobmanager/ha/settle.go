@@ -37,7 +37,7 @@ func Settle(ctx context.Context, reg Registry, guard weir.LeaderEpoch, ops ...Op
 			return rev, err
 		}
 		if planted.Is(planted.LostAnswerIsRefusal) {
-			return 0, ErrUnavailable
+			return 0, err
 		}
 		if err := again.wait(ctx, err); err != nil {
 			return 0, err

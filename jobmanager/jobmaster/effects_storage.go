@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/internal/stoppoint"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/checkpointing/store"
@@ -138,7 +139,7 @@ func (l *loop) snapshot(a checkpointing.WriteMetadata) (*snapshotmeta.Snapshot, 
 func (l *loop) addLink(ctx context.Context, a checkpointing.AddLink) Event {
 	c := store.Completed{Checkpoint: a.Checkpoint, Kind: a.Kind, Metadata: a.Metadata, Bytes: a.Bytes, At: a.At}
 	permit, err := l.chain.Add(ctx, c)
-	for doubtful(ctx, err) {
+	for !planted.Is(planted.LostAnswerIsRefusal) && doubtful(ctx, err) {
 		permit, err = l.chain.Add(ctx, c)
 	}
 	switch {

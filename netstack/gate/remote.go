@@ -345,6 +345,9 @@ func (c *RemoteChannel) close() {
 		b.SetRecycler(g.pool)
 		b.Release()
 	}
+	if planted.Is(planted.BuffersLost) {
+		return
+	}
 	for i := range dropped.len() {
 		dropped.at(i).data.Release()
 	}

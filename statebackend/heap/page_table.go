@@ -212,12 +212,12 @@ func (t *PageTable) Scan(fn func(group weir.KeyGroup, key, namespace, value []by
 // Len is the number of live entries.
 func (t *PageTable) Len() int { return t.entries }
 
+// group is the key group of a hash, which must be one of the backend's.
 func (t *PageTable) group(hash uint64) *group {
-	i := uint32((hash>>32)*t.max>>32) - t.first
-	if i >= uint32(len(t.groups)) {
-		t.foreign(i)
+	if assert.Enabled {
+		t.checkOwn(hash)
 	}
-	return &t.groups[i]
+	return &t.groups[uint32((hash>>32)*t.max>>32)-t.first]
 }
 
 func (t *PageTable) moved() {
@@ -285,8 +285,9 @@ func (t *PageTable) discard(r pageRef) {
 	}
 }
 
-func (t *PageTable) foreign(i uint32) {
-	assert.That(false, "heap: state %s: key group %d is not in %d key groups from %d", t.name, int32(i+t.first), len(t.groups), t.first)
+func (t *PageTable) checkOwn(hash uint64) {
+	g := uint32((hash >> 32) * t.max >> 32)
+	assert.That(g-t.first < uint32(len(t.groups)), "heap: state %s: key group %d is not in %d key groups from %d", t.name, g, len(t.groups), t.first)
 }
 
 func (t *PageTable) oversize(ref *statebackend.Ref) {

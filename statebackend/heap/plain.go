@@ -11,31 +11,31 @@ var _ statebackend.Plain = (*PageTable)(nil)
 
 // GetPlain is Get of an entry without a namespace.
 func (t *PageTable) GetPlain(hash uint64, key []byte, hint statebackend.Hint) (value []byte, ok bool) {
-	if t.lay.fixed > 0 {
-		if g, at := t.hinted(hash, key, hint); at != 0 {
-			p, off := g.dir[at>>pageUnitBits].p, int(at&pageUnitMask)*unit
-			return p.span(off+entryHeader, t.lay.fixed), true
-		}
+	if g, at := t.hinted(hash, key, hint); at != 0 {
+		off := int(at&pageUnitMask)*unit + entryHeader
+		return g.dir[at>>pageUnitBits].p.span(off, t.lay.fixed), true
 	}
 	return t.Get(statebackend.Ref{Hash: hash, Key: key}, hint)
 }
 
 // SlotPlain is Slot of an entry without a namespace.
 func (t *PageTable) SlotPlain(hash uint64, key []byte, hint statebackend.Hint) (value []byte, created bool) {
-	if t.lay.fixed > 0 {
-		if g, at := t.hinted(hash, key, hint); at != 0 {
-			p := t.writable(g, at>>pageUnitBits)
-			return p.span(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
+	if g, at := t.hinted(hash, key, hint); at != 0 {
+		r := &g.dir[at>>pageUnitBits]
+		p := r.p
+		if r.birth < t.led.fence.Load() {
+			p = t.copyPage(g, at>>pageUnitBits)
 		}
+		return p.span(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
 	}
 	return t.Slot(statebackend.Ref{Hash: hash, Key: key}, hint)
 }
 
-// hinted returns the entry that a prefetch found, or the reference 0 if the hint does
-// not name the key's: it is out of date, or the key is new or not the first of its
-// tag. That is rare, and find's to sort out.
+// hinted returns the entry that a prefetch found in a table of fixed-size values, or
+// the reference 0 if the hint does not name the key's: it is out of date, or the key
+// is new or not the first of its tag. That is rare, and find's to sort out.
 func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) (g *group, at uint32) {
-	if hint.Version != t.version || len(key) > statebackend.MaxKeyBytes {
+	if hint.Version != t.version || t.lay.fixed == 0 || len(key) > statebackend.MaxKeyBytes {
 		return nil, 0
 	}
 	g = t.group(hash)

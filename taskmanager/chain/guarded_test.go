@@ -34,7 +34,7 @@ func TestWhatGoesWrongNamesOperatorAndSubtask(t *testing.T) {
 	}{
 		{"error", func() error { return errors.New("no such user") }, weir.FaultUser, "processing a record: no such user", false, false, whole},
 		{"panic", func() error { panic("boom") }, weir.FaultUser, "panic while processing a record: boom", true, false, whole},
-		{"nil map", func() error { var m map[string]int; m["x"] = 1; return nil }, weir.FaultUser, "assignment to entry in nil map", true, false, whole},
+		{"out of range", func() error { var none []int; _ = none[len(none)]; return nil }, weir.FaultUser, "index out of range", true, false, whole},
 		{"assertion", func() error { assert.That(false, "pool"); return nil }, weir.FaultSystem, "assertion failed: pool", true, false, whole},
 		{"failure", func() error {
 			return &weir.Failure{Message: "m", Fault: weir.FaultOutside, NoRetry: true, Operator: "count"}

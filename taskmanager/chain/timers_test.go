@@ -102,6 +102,32 @@ func TestTimersFireInOrderAndOnce(t *testing.T) {
 	}
 }
 
+// TestTimerEntriesKeepTheirForm is the golden of docs/formats.md, Timers.
+func TestTimerEntriesKeepTheirForm(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, heap.NewPagePool(0))
+	defer b.Close()
+	s := newTimers(t, b)
+	s.set("k", 1_700_000_000_123)
+	s.set("k", -5)
+	table, err := b.Table(statebackend.Descriptor{
+		Name: "weir/processing-timers", FixedSize: 1,
+		Schema: weir.StateSchema{State: "weir/processing-timers", Key: "bytes", Value: "timer/1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	table.Scan(func(_ weir.KeyGroup, key, namespace, value []byte) bool {
+		got = append(got, fmt.Sprintf("%s %x %x", key, namespace, value))
+		return true
+	})
+	slices.Sort(got)
+	if want := []string{"k 7ffffffffffffffb 01", "k 8000018bcfe5687b 01"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestTimerSetByTimerFiresToo(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t, heap.NewPagePool(0))
