@@ -40,8 +40,27 @@ type channel struct {
 	blocked bool // its sender waits behind a barrier
 }
 
+// Mode says how a task treats barriers (behaviour §15.1).
+type Mode uint8
+
+// Modes.
+const (
+	// Aligned blocks the channels whose barriers are in until all are (behaviour §15.3).
+	Aligned Mode = iota
+	// AtLeastOnce never blocks (behaviour §15.6).
+	AtLeastOnce
+	// Alternating aligns, overtakes, or aligns until a timeout, as each barrier says
+	// (behaviour §15.4, §15.5, §17).
+	Alternating
+)
+
+var modeNames = [...]string{"aligned", "at-least-once", "alternating"}
+
+func (m Mode) String() string { return modeNames[m] }
+
 // Options of a handler.
 type Options struct {
+	Mode Mode
 	// Channels is the number of channels of all the task's gates; at least 1.
 	Channels int
 	// AfterTasksFinish makes an ended channel count as one that delivered the
@@ -137,3 +156,6 @@ func (h *Handler) check() {
 	assert.That(aligned == h.aligned, "%d channels are aligned, counted %d", aligned, h.aligned)
 	assert.That(free > 0 || h.open == 0, "all %d open channels are blocked", h.open)
 }
+
+// Recording says whether what the task takes from the channel is to be captured.
+func (h *Handler) Recording(int) bool { return false }

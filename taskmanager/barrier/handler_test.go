@@ -76,7 +76,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) barrier.Event {
 	case "cancel":
 		return barrier.Cancellation{Channel: ch, ID: b.ID}
 	case "announce":
-		return barrier.Announcement{Channel: ch, ID: b.ID}
+		return barrier.Announcement{Channel: ch, Barrier: b}
 	case "end":
 		return barrier.EndOfPartition{Channel: ch, Bytes: bytes}
 	}

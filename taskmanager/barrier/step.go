@@ -17,9 +17,11 @@ func (h *Handler) Step(now time.Time, ev Event) []Action {
 	case Cancellation:
 		acts = h.onCancellation(ev)
 	case Announcement:
-		acts = note("announcement of checkpoint %d: alignment does not time out", ev.ID)
+		acts = note("announcement of checkpoint %d: alignment does not time out", ev.Barrier.ID)
 	case EndOfPartition:
 		acts = h.onEnd(now, ev)
+	case Timer, GivenUp:
+		acts = note("%s: nothing is timed here", ev)
 	}
 	h.check()
 	return acts
