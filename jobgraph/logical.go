@@ -60,6 +60,7 @@ const (
 	KindFlatMap   Kind = "flat-map"
 	KindProcess   Kind = "process"
 	KindCoMap     Kind = "co-map"     // two ports
+	KindCoFlatMap Kind = "co-flat-map" // two ports
 	KindCoProcess Kind = "co-process" // two ports
 	KindSink      Kind = "sink"
 )
