@@ -129,11 +129,3 @@ func (a Alignment) String() string {
 	}
 	return s
 }
-
-// alignmentText is how a barrier aligns, for people.
-func alignmentText(o weir.CheckpointOptions) string {
-	if o.Timeout == 0 {
-		return o.Alignment.String()
-	}
-	return fmt.Sprintf("%s timeout=%s", o.Alignment, o.Timeout)
-}
