@@ -28,6 +28,7 @@ func PartitionBy[T any](in Stream[T], name string, fn func(v T, n int) int) Stre
 
 // Union is a stream of the records of several streams, in no order.
 func Union[T any](in Stream[T], more ...Stream[T]) Stream[T] {
+	in.graph()
 	all := Stream[T]{append([]origin(nil), in.origins...)}
 	for _, s := range more {
 		s.graph()

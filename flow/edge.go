@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/codec"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/statebackend"
@@ -39,7 +40,7 @@ func writer[T any](m *member, out operator.Output, c *codec.Codec[T]) func(T) {
 // chooses.
 func router[T any](m *member, out operator.Output, c *codec.Codec[T], name string, route func(T, int) int) func(T) {
 	r, place, buf := m.run, new(T), []byte(nil)
-	at := r.addSite(site{operator: m.node.logical.Name, part: fmt.Sprintf("partitioner %q", name)})
+	at := r.addSite(site{operator: m.node.logical.Name, part: fmt.Sprintf("partitioner %q", name), fault: weir.FaultUser})
 	n := out.Subpartitions()
 	return func(v T) {
 		*place = v
@@ -62,7 +63,7 @@ func router[T any](m *member, out operator.Output, c *codec.Codec[T], name strin
 // the producer's chain; a failure of the key function is said to be the key's.
 func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) func(T) {
 	w := &keyedWriter[K, T]{r: m.run, out: out, values: c, keys: k.keys, key: k.key}
-	w.at = w.r.addSite(site{operator: m.node.logical.Name, part: k.part()})
+	w.at = w.r.addSite(site{operator: m.node.logical.Name, part: k.part(), fault: weir.FaultUser})
 	if c.Local() && k.keys.Local() {
 		return w.writeLocal
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/codec"
 	"github.com/weirflow/weir/internal/assert"
 	"github.com/weirflow/weir/jobgraph"
@@ -97,7 +98,7 @@ type keyedHead[K comparable, A, B any] struct {
 
 func newKeyedHead[K comparable, A, B any](op *keyedOperator[K, B], m *member, in KeyedStream[K, A], values *codec.Codec[A], first func(A)) headFunc {
 	h := &keyedHead[K, A, B]{op: op, m: m, key: in.key, keys: in.keys, values: values, first: first, place: new(A)}
-	h.keySite = m.run.addSite(site{operator: m.node.logical.Name, part: in.part()})
+	h.keySite = m.run.addSite(site{operator: m.node.logical.Name, part: in.part(), fault: weir.FaultUser})
 	return h.run
 }
 
