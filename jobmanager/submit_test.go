@@ -167,8 +167,12 @@ func TestBadSubmissions(t *testing.T) {
 			r.Options["parallelism.default"] = "many"
 			r.Options["slot.request.timeout"] = "-1s"
 		}), rpc.CodeInvalidArgument, "parallelism.default", "slot.request.timeout")
-		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Options["execution.checkpointing.unaligned.enabled"] = "true" }),
+		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Options["execution.checkpointing.incremental"] = "true" }),
 			rpc.CodeInvalidArgument, "not supported yet")
+		w.wantError(submit(func(r *rpc.SubmitRequest) {
+			r.Options["execution.checkpointing.unaligned.enabled"] = "true"
+			r.Options["execution.checkpointing.mode"] = "AT_LEAST_ONCE"
+		}), rpc.CodeInvalidArgument, "execution.checkpointing.unaligned.enabled", "execution.checkpointing.mode = AT_LEAST_ONCE")
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "dmeo" }), rpc.CodeNotFound, "known are: demo")
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "" }), rpc.CodeInvalidArgument)
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Name = strings.Repeat("x", 300) }), rpc.CodeInvalidArgument)

@@ -29,6 +29,7 @@ func (c *Core) deployment(x execgraph.Execution) rpc.TaskDeployment {
 				d.Restore = append(d.Restore, share[x.ID.Subtask])
 			}
 		}
+		d.Recovered = c.restored.channels(c.spec.Graph, x.ID.SubtaskID())
 	}
 	for _, s := range c.sources {
 		if splits := c.splits[s.id]; s.vertex == int(x.ID.Vertex) && splits != nil {
