@@ -22,12 +22,14 @@ type upstream struct {
 	due      int
 	resumed  int
 	closed   int
+	size     int
 	sequence uint32
 }
 
-func (u *upstream) CreditDue() { u.due++; u.credit += u.channel.Announce() }
-func (u *upstream) Resume()    { u.resumed++ }
-func (u *upstream) Close()     { u.closed++ }
+func (u *upstream) CreditDue()       { u.due++; u.credit += u.channel.Announce() }
+func (u *upstream) Resume()          { u.resumed++ }
+func (u *upstream) BufferSize(n int) { u.size = n }
+func (u *upstream) Close()           { u.closed++ }
 
 // data sends a data message of n bytes.
 func (u *upstream) data(t testing.TB, n, backlog int) {
@@ -258,7 +260,7 @@ func TestChannelsTakeTurnsAndPriorityComesFirst(t *testing.T) {
 	f.up[2].data(t, 1, 0)
 	f.up[2].event(t, wire.TypePriorityEvent, "p1", 0)
 	f.up[2].event(t, wire.TypePriorityEvent, "p2", 0)
-	wants(t, f.poll(t), "2:p1", "0:1 bytes", "1:1 bytes", "2:p2", "0:2 bytes", "1:2 bytes", "2:1 bytes", "0:3 bytes", "1:3 bytes")
+	wants(t, f.poll(t), "2:p1", "2:p2", "0:1 bytes", "1:1 bytes", "2:1 bytes", "0:2 bytes", "1:2 bytes", "0:3 bytes", "1:3 bytes")
 	if f.Consumed(0) != 6 || f.Consumed(2) != 1 || f.QueuedBytes() != 0 {
 		t.Errorf("consumed %d, %d; queued %d", f.Consumed(0), f.Consumed(2), f.QueuedBytes())
 	}

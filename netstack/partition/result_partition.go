@@ -20,13 +20,24 @@ type Options struct {
 	Pool *buffer.LocalPool
 	// EachRecord publishes after every record.
 	EachRecord bool
+	// Aligns says that no barrier overtakes here (behaviour §17).
+	Aligns bool
+	// PerOutput is how many segments a subpartition should have at most, for
+	// [gate.InputGate.PoolUsage] of a reader in this process; 0: unknown.
+	PerOutput int
+	// Decided is called once for each BroadcastBarrier that returned true, when no more
+	// will be captured for the barrier: in every subpartition it was polled, was timed
+	// out or aborted, or nobody reads. It is called from any goroutine, without a lock,
+	// perhaps from within a call of this partition, and must not wait.
+	Decided func(id weir.CheckpointID)
 	// Released is called once all subpartitions have been released or failed, from
 	// any goroutine, without a lock.
 	Released func()
 }
 
 // ResultPartition is one output of a task. Emit, EmitTo, Watermark, Status, BroadcastEvent,
-// FlushIfRequested, FlushAll and Close are for the task's goroutine; the rest is for any.
+// BroadcastBarrier, TimeoutBarrier, AbortBarrier, FlushIfRequested, FlushAll and Close are
+// for the task's goroutine; the rest is for any.
 type ResultPartition struct {
 	partitioning   Partitioning
 	maxParallelism int
@@ -38,6 +49,9 @@ type ResultPartition struct {
 	records, bytes int64 // emitted; the atomics below follow at each hand-over
 	head           [wire.MaxElementHead]byte
 	finished       bool // the last event was broadcast
+	aligns         bool
+	decided        func(weir.CheckpointID)
+	open           *promise // of the last timeoutable barrier, if it was not timed out or aborted
 
 	subpartitions []*Subpartition
 	pool          *buffer.LocalPool
@@ -65,6 +79,8 @@ func New(o Options) *ResultPartition {
 		partitioning:   o.Partitioning,
 		maxParallelism: o.MaxParallelism,
 		eachRecord:     o.EachRecord,
+		aligns:         o.Aligns,
+		decided:        o.Decided,
 		writers:        make([]writer, o.Subpartitions),
 		pool:           o.Pool,
 		stop:           make(chan struct{}),
@@ -76,7 +92,7 @@ func New(o Options) *ResultPartition {
 		}
 	}
 	for range o.Subpartitions {
-		p.subpartitions = append(p.subpartitions, newSubpartition(ended))
+		p.subpartitions = append(p.subpartitions, newSubpartition(ended, o.PerOutput))
 	}
 	if o.Partitioning == Hash {
 		p.owner = make([]uint16, o.MaxParallelism)
@@ -238,7 +254,7 @@ func (p *ResultPartition) nextSegment(i int, timestamp int64) bool {
 	p.commit(i)
 	p.count()
 	p.writers[i].drop()
-	p.writers[i] = writer{buf: b, data: b.Data(), base: p.base}
+	p.writers[i] = writer{buf: b, data: b.Data()[:p.subpartitions[i].bufferSize()], base: p.base}
 	p.subpartitions[i].open(b)
 	return true
 }
@@ -292,8 +308,7 @@ func (p *ResultPartition) count() {
 // BroadcastEvent publishes what was emitted and adds the event to every
 // subpartition. It never waits.
 func (p *ResultPartition) BroadcastEvent(e Event) {
-	assert.That(e.Type.IsEvent(), "event of type %d", e.Type)
-	assert.That(!p.finished || p.stopped.Load(), "event of type %d after the last", e.Type)
+	p.eventAllowed(e)
 	for i := range p.writers {
 		p.commit(i)
 		p.subpartitions[i].add(e)
@@ -301,6 +316,11 @@ func (p *ResultPartition) BroadcastEvent(e Event) {
 	}
 	p.count()
 	p.finished = p.finished || e.Last
+}
+
+func (p *ResultPartition) eventAllowed(e Event) {
+	assert.That(e.Type.IsEvent(), "event of type %d", e.Type)
+	assert.That(!p.finished || p.stopped.Load(), "event of type %d after the last", e.Type)
 }
 
 // FlushIfRequested publishes what was emitted, if somebody asked for it.
@@ -374,3 +394,13 @@ func (p *ResultPartition) Bytes() int64 { return p.counted.bytes.Load() }
 
 // BuffersInUse is the number of segments of the partition that are in somebody's hands.
 func (p *ResultPartition) BuffersInUse() int { return p.pool.Used() }
+
+// PoolUsage is which part of its segments is in somebody's hands: 0 to 1, and more with
+// overdraft.
+func (p *ResultPartition) PoolUsage() float64 {
+	return float64(p.pool.Used()) / float64(p.pool.Max())
+}
+
+// BackPressured says whether the task would have to wait: [ResultPartition.Available]
+// for those who look on.
+func (p *ResultPartition) BackPressured() bool { return !p.stopped.Load() && p.pool.Exhausted() }

@@ -72,10 +72,10 @@ func (d *desk) run(t *testing.T, c *datadriven.TestData) string {
 	case "new":
 		d.pool = buffer.NewNetworkPool(16)
 		d.local, _ = d.pool.NewLocalPool(buffer.LocalOptions{Min: 1, Max: 16})
-		d.sub = newSubpartition(func() { d.released++ })
+		d.sub = newSubpartition(func() { d.released++ }, 0)
 		d.names = map[byte]string{}
 		available, err := d.sub.Attach(func(urgent bool) { d.notified++; d.urgent = urgent })
-		return fmt.Sprintf("available=%t err=%v\n", available, err)
+		return fmt.Sprintf("next=%s err=%v\n", available, err)
 	case "fill":
 		if d.open != nil {
 			d.open.Release()
@@ -103,7 +103,7 @@ func (d *desk) run(t *testing.T, c *datadriven.TestData) string {
 		return d.poll(!c.HasArg("nocredit"))
 	case "resume":
 		available, err := d.sub.Resume()
-		return fmt.Sprintf("available=%t err=%v\n", available, err)
+		return fmt.Sprintf("next=%s err=%v\n", available, err)
 	case "release":
 		d.sub.Release()
 		return fmt.Sprintf("released %d time\n", d.released)
@@ -158,7 +158,7 @@ func (d *desk) poll(credit bool) string {
 
 func TestASubpartitionHasOneReader(t *testing.T) {
 	t.Parallel()
-	s := newSubpartition(nil)
+	s := newSubpartition(nil, 0)
 	if _, err := s.Attach(func(bool) {}); err != nil {
 		t.Fatal(err)
 	}
