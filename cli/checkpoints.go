@@ -15,10 +15,12 @@ import (
 type checkpointJSON struct {
 	Checkpoint  int64         `json:"checkpoint"`
 	Kind        string        `json:"kind"`
+	Type        string        `json:"type"` // as Flink's statistics name it
 	Status      string        `json:"status"`
 	Triggered   string        `json:"triggered"`
 	DurationMS  float64       `json:"duration_ms"`
 	Bytes       int64         `json:"bytes"`
+	InFlight    int64         `json:"persisted_bytes"` // in-flight data in bytes
 	Path        string        `json:"path,omitempty"`
 	Reason      string        `json:"reason,omitempty"`
 	Message     string        `json:"message,omitempty"`
@@ -38,6 +40,8 @@ type subtaskJSON struct {
 	AsyncMS        float64 `json:"async_ms"`
 	StateBytes     int64   `json:"state_bytes"`
 	AlignedBytes   int64   `json:"aligned_bytes"`
+	PersistedBytes int64   `json:"persisted_bytes"`
+	Unaligned      bool    `json:"unaligned"`
 	QueuedBytes    int64   `json:"queued_bytes"`
 	DrainRate      float64 `json:"drain_bytes_per_second"`
 }
@@ -45,8 +49,8 @@ type subtaskJSON struct {
 func checkpointJSONOf(c rpc.CheckpointInfo) checkpointJSON {
 	p := predict(c)
 	out := checkpointJSON{
-		Checkpoint: int64(c.ID), Kind: c.Kind.String(), Status: c.Status.String(), Triggered: stamp(c.Triggered),
-		DurationMS: millisOf(c.Duration), Bytes: c.Bytes, Path: c.Path, Message: c.Message,
+		Checkpoint: int64(c.ID), Kind: c.Kind.String(), Type: c.Type(), Status: c.Status.String(), Triggered: stamp(c.Triggered),
+		DurationMS: millisOf(c.Duration), Bytes: c.Bytes, InFlight: c.PersistedBytes, Path: c.Path, Message: c.Message,
 		QueuedBytes: p.queued, PredictedMS: millisOf(p.wait), Subtasks: []subtaskJSON{},
 	}
 	if c.Status == rpc.CheckpointFailed {
@@ -58,7 +62,7 @@ func checkpointJSONOf(c rpc.CheckpointInfo) checkpointJSON {
 			Vertex: s.Vertex, Subtask: s.Attempt.Subtask, Attempt: s.Attempt.N, AcknowledgedMS: millisOf(s.Acknowledged),
 			StartDelayMS: millisOf(m.StartDelay), AlignmentMS: millisOf(m.AlignmentDuration), SyncMS: millisOf(m.SyncDuration),
 			AsyncMS: millisOf(m.AsyncDuration), StateBytes: m.StateBytes, AlignedBytes: m.AlignedBytes,
-			QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate,
+			PersistedBytes: m.PersistedBytes, Unaligned: m.Unaligned, QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate,
 		})
 	}
 	return out
