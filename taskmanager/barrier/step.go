@@ -35,8 +35,8 @@ func (h *exactlyOnce) onBarrier(now time.Time, ev Barrier) []Action {
 		return note("barrier %d on the ended channel %d", id, ev.Channel)
 	case h.over(id):
 		return h.onStale(ev, blocks)
-	case id == h.current && c.aligned && (c.blocked || !blocks):
-		return note("second barrier %d on channel %d", id, ev.Channel)
+	case id == h.current && c.aligned:
+		return h.onSecond(ev, blocks)
 	}
 	var acts []Action
 	if id > h.current {
@@ -47,7 +47,7 @@ func (h *exactlyOnce) onBarrier(now time.Time, ev Barrier) []Action {
 	h.progress.met(now, ev.Bytes)
 	h.align(ev.Channel)
 	c.announced = false
-	c.blocked = c.blocked || blocks
+	c.blocked = blocks
 	switch {
 	case h.phase == overtaking:
 		return h.arrived(now, ev.Bytes, ev.Channel, acts)
@@ -62,6 +62,17 @@ func (h *exactlyOnce) onBarrier(now time.Time, ev Barrier) []Action {
 		return append(acts, Block{ev.Channel})
 	}
 	return append(acts, note("barrier %d on channel %d, %d of %d channels have arrived", id, ev.Channel, h.aligned, h.target)...)
+}
+
+// onSecond answers a barrier on a channel that counts as arrived. It counts once, but
+// its sender may have stopped only now.
+func (h *exactlyOnce) onSecond(ev Barrier, blocks bool) []Action {
+	c := &h.channels[ev.Channel]
+	if c.blocked || !blocks {
+		return note("second barrier %d on channel %d", ev.Barrier.ID, ev.Channel)
+	}
+	c.blocked = true
+	return []Action{Block{ev.Channel}}
 }
 
 // over says whether a checkpoint is of no interest any more.
