@@ -10,5 +10,6 @@ const (
 	maxRecords     = 4_000_000 // subtask, coordinator and channel records of a file
 	maxContents    = 16 << 20  // bytes of a state file's table of contents
 	maxSections    = 100_000
+	maxChunk       = 1 << 20  // bytes of one chunk of channel state
 	maxInline      = 16 << 20 // bytes of one inline handle
 )
