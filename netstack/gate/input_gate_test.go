@@ -403,3 +403,44 @@ func TestLocalChannels(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Without exclusive buffers a channel lives on floating ones, which it gives up while
+// its producer is stopped.
+func TestWithoutExclusiveBuffers(t *testing.T) {
+	t.Run("O-CRD-04_floating_buffers_are_given_up", func(t *testing.T) {
+		f := newFixture(t, 2, 0, 0, 3, 20)
+		u := f.up[0]
+		if u.credit != 0 || !u.channel.WithoutExclusive() {
+			t.Fatalf("initial credit %d", u.credit)
+		}
+		u.channel.Backlog(2)
+		if u.credit != 2 || u.due != 1 {
+			t.Errorf("credit %d after %d announcements", u.credit, u.due)
+		}
+		u.data(t, 10, 3) // wants three, has one, gets the last one
+		u.data(t, 11, 2)
+		f.up[1].channel.Backlog(1) // waits in line
+		if used := f.BuffersInUse(); used != 3 || u.credit != 1 {
+			t.Errorf("%d buffers in use, credit %d", used, u.credit)
+		}
+		wants(t, f.poll(t), "0:10 bytes", "0:11 bytes")
+		if u.credit != 2 || f.up[1].credit != 1 {
+			t.Errorf("credit %d and %d", u.credit, f.up[1].credit)
+		}
+		f.up[1].data(t, 12, 0)
+		u.event(t, wire.TypeBlockingEvent, "b", 0)
+		if used := f.BuffersInUse(); used != 1 {
+			t.Errorf("%d buffers in use, one was received", used)
+		}
+		wants(t, f.poll(t), "1:12 bytes", "0:b")
+		u.channel.Backlog(5) // the producer is stopped: it says nothing of the kind
+		if used := f.BuffersInUse(); used != 0 {
+			t.Errorf("%d buffers in use", used)
+		}
+		u.credit = 0
+		f.Resume(0)
+		u.channel.Backlog(1)
+		u.data(t, 13, 0)
+		wants(t, f.poll(t), "0:13 bytes")
+	})
+}
