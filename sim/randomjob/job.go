@@ -177,7 +177,7 @@ func apply(p Params, n *Node, port int, r Record, main, side func(Record)) {
 
 func (b *builder) rest(n *Node) {
 	if n.Slow && b.params.Sleep > 0 {
-		time.Sleep(b.params.Sleep)
+		<-time.After(b.params.Sleep) // as user code does that waits for something
 	}
 }
 
