@@ -119,13 +119,13 @@ func readers(graph *jobgraph.JobGraph, e *jobgraph.Edge, x exchange, oldConsumer
 }
 
 // recoveredChannels returns, by subtask of a vertex, what it recovers, in order of gates,
-// old consumers and old producers. The snapshot was found to fit.
-func recoveredChannels(graph *jobgraph.JobGraph, vertex int, s *snapshotmeta.Snapshot) [][]rpc.RecoveredChannel {
+// old consumers and old producers. flying are the exchanges of a snapshot that was found
+// to fit.
+func recoveredChannels(graph *jobgraph.JobGraph, vertex int, flying []exchange) [][]rpc.RecoveredChannel {
 	recovered := make([][]rpc.RecoveredChannel, graph.Vertices[vertex].Parallelism)
-	all := exchanges(s)
 	for gate, index := range graph.Vertices[vertex].Inputs {
 		e := &graph.Edges[index]
-		for _, x := range all {
+		for _, x := range flying {
 			if edgeOf(graph, x.id) == e {
 				recoverExchange(graph, e, gate, x, recovered)
 			}

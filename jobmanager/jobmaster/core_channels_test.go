@@ -110,7 +110,7 @@ func TestInFlightDataPassesThroughStatelessOperators(t *testing.T) {
 		g := restored(t, l, []int{parallelism, parallelism, parallelism}, s)
 		for v, want := range []int{0, 4, 4} {
 			streams := map[[2]int32]int{}
-			for _, list := range recoveredChannels(g, v, s) {
+			for _, list := range recoveredChannels(g, v, exchanges(s)) {
 				for _, r := range list {
 					streams[[2]int32{r.Producer, r.Consumer}]++
 				}
@@ -138,7 +138,7 @@ func TestAnAligningEdgeWithoutDataDoesNotBlockOthers(t *testing.T) {
 	g := restored(t, l, []int{4, 4, 4, 4}, s)
 	reads := 0
 	for v := range g.Vertices {
-		for _, list := range recoveredChannels(g, v, s) {
+		for _, list := range recoveredChannels(g, v, exchanges(s)) {
 			reads += len(list)
 		}
 	}
@@ -171,7 +171,7 @@ func TestRescaling(t *testing.T) {
 			if err := CheckRestore(g, l.Text(), aligned); err != nil {
 				t.Errorf("%s without data in flight: %v", p, err)
 			}
-			for _, list := range recoveredChannels(g, 1, aligned) {
+			for _, list := range recoveredChannels(g, 1, exchanges(aligned)) {
 				if len(list) > 0 {
 					t.Errorf("%s: recovers %v", p, list)
 				}
@@ -228,7 +228,7 @@ func TestDataInFlightKeepsOperatorsApart(t *testing.T) {
 	if len(g.Vertices) != 2 || g.Edges[0].Partitioning != jobgraph.Forward {
 		t.Fatalf("vertices %+v", g.Vertices)
 	}
-	recovered := recoveredChannels(g, 1, s)
+	recovered := recoveredChannels(g, 1, exchanges(s))
 	if len(recovered[0]) != 2 || len(recovered[1]) != 1 || recovered[1][0].Consumer != 1 {
 		t.Errorf("recovered %+v", recovered)
 	}
@@ -252,7 +252,7 @@ func TestEveryStreamIsRecoveredOnce(t *testing.T) {
 		g := restored(t, l, draw("new"), s)
 		streams := map[weir.EdgeID]map[[2]int32][]int{} // readers of each
 		for v := range g.Vertices {
-			for n, list := range recoveredChannels(g, v, s) {
+			for n, list := range recoveredChannels(g, v, exchanges(s)) {
 				checkOrder(t, list)
 				for _, r := range list {
 					e := &g.Edges[g.Vertices[v].Inputs[r.Gate]]

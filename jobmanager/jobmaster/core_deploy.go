@@ -101,6 +101,7 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 	c.restored = &restoration{
 		snapshot: e.Snapshot, coordinators: e.Coordinators,
 		shares:    make(map[weir.OperatorID][]weir.OperatorSubtaskState),
+		flying:    exchanges(e.Snapshot),
 		recovered: make([][][]rpc.RecoveredChannel, len(c.spec.Graph.Vertices)),
 	}
 	c.restoredFrom, c.restoredID = restoredText(&e.Snapshot.Header), e.Snapshot.Header.Checkpoint

@@ -92,7 +92,7 @@ func hasKeyed(o *snapshotmeta.Operator) bool {
 // channels returns the in-flight data that a subtask recovers.
 func (r *restoration) channels(graph *jobgraph.JobGraph, id weir.SubtaskID) []rpc.RecoveredChannel {
 	if r.recovered[id.Vertex] == nil {
-		r.recovered[id.Vertex] = recoveredChannels(graph, int(id.Vertex), r.snapshot)
+		r.recovered[id.Vertex] = recoveredChannels(graph, int(id.Vertex), r.flying)
 	}
 	return r.recovered[id.Vertex][id.Subtask]
 }
