@@ -355,3 +355,21 @@ func checkReaders(t *rapid.T, g, old *jobgraph.JobGraph, c weir.ChannelStateHand
 		t.Fatalf("%+v is read by %v, of which only %v can own a record", c, readers, wanted)
 	}
 }
+
+// Behaviour §17: one pointwise, broadcast or user-partitioned edge makes all edges into
+// its task align, and no others.
+func TestAnEdgeAlignsWithAllOthersIntoItsTask(t *testing.T) {
+	t.Parallel()
+	for p := jobgraph.Forward; p <= jobgraph.Custom; p++ {
+		l := chainOf(jobgraph.Rebalance)
+		l.Operators = append(l.Operators, operatorReading(2, inputBy("op1", jobgraph.Hash), inputBy("op0", p)), operatorReading(3, inputBy("op2", jobgraph.Hash)))
+		g := compiled(t, l, []int{2, 2, 2, 2})
+		want := p != jobgraph.Hash && p != jobgraph.Rebalance
+		for i := range g.Edges {
+			e := &g.Edges[i]
+			if got := aligns(g, e.To); got != (want && e.ToOperator == "op2") {
+				t.Errorf("with %s: edge %q to %q aligns: %t", p, e.FromOperator, e.ToOperator, got)
+			}
+		}
+	}
+}
