@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/flow"
@@ -14,7 +15,8 @@ import (
 )
 
 // TestRandomGraphsCountEveryRecordOnce runs random graphs with every kind of edge in a
-// cluster, and each again from one of its checkpoints, with other parallelisms.
+// cluster, and each again from one of its checkpoints, with other parallelisms. Half of
+// them have a slow vertex and unaligned checkpoints.
 func TestRandomGraphsCountEveryRecordOnce(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -23,6 +25,9 @@ func TestRandomGraphsCountEveryRecordOnce(t *testing.T) {
 			p := randomjob.Params{Seed: seed, Widths: seed, Once: seed%3 > 0, Records: 600, Rate: 3000, Keys: 5, Size: 50}
 			if seed%4 == 3 {
 				p.Large = 40_000
+			}
+			if seed%2 == 1 {
+				p.Records, p.Rate, p.Sleep = 300, 0, 300*time.Microsecond
 			}
 			half, at := runRandom(t, c, p, "", weir.NoCheckpoint)
 			if p.Once {
@@ -40,6 +45,7 @@ func runRandom(t *testing.T, c *minicluster.Cluster, p randomjob.Params, from st
 		Entrypoint: randomjob.Name, Name: "from" + from, From: from, Params: p.Map(),
 		Options: map[string]string{
 			"execution.checkpointing.interval": "20ms", "execution.checkpointing.num-retained": "1000", "pipeline.max-parallelism": "128",
+			"execution.checkpointing.unaligned.enabled": fmt.Sprint(p.Sleep > 0),
 		},
 	})
 	if err != nil {
