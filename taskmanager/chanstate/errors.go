@@ -17,9 +17,16 @@ var (
 	ErrFinished = errors.New("channel state written after its end")
 	// ErrLate: the file that a subtask wants to share is complete.
 	ErrLate = errors.New("channel-state file is complete without this subtask")
+	// errSubsumed: a newer checkpoint was started or aborted.
+	errSubsumed = errors.New("a newer checkpoint was started or aborted")
+	// errShared: another subtask of the group failed.
+	errShared = errors.New("the file shared with another subtask is lost")
 	// ErrEnded: a subtask that was sharing the file has ended.
 	ErrEnded = errors.New("a subtask ended while it captured channel state")
 )
+
+// errGivenUp is the cause with which the I/O of a checkpoint is cancelled that failed.
+var errGivenUp = errors.New("channel state was given up")
 
 // Errors of calls.
 var (
