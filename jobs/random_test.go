@@ -59,9 +59,14 @@ func runRandom(t *testing.T, c *minicluster.Cluster, p randomjob.Params, from st
 		}
 		after = d.LastCheckpoint
 		dir := path.Join(snapshotmeta.JobDir(reply.Job), snapshotmeta.Dir(after))
-		got, err := randomjob.ReadState(t.Context(), c.Store(), dir, p)
+		got, positions, err := randomjob.ReadState(t.Context(), c.Store(), dir, p)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if p.Sleep == 0 {
+			if diff := randomjob.Diff(got, randomjob.ExpectedAt(p, positions)); diff != "" {
+				t.Fatalf("aligned checkpoint %d at %v: %s", after, positions, diff)
+			}
 		}
 		if half == "" && len(got) > 0 {
 			half, at = c.Store().Location()+"/"+dir, after

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirflow/weir/connector/generator"
 	"github.com/weirflow/weir/jobgraph"
 )
 
@@ -21,8 +22,21 @@ func (a Answer) add(operator string, key int64, r Record) {
 	a[operator][key] = t
 }
 
+// Positions are how far each source was read: by source, its splits.
+type Positions [][]generator.Progress
+
 // Expected is the answer after all records, each exactly once.
 func Expected(p Params) Answer {
+	all := make(Positions, p.Plan().Sources)
+	for s := range all {
+		all[s] = []generator.Progress{{Splits: 1, Emitted: p.Records}}
+	}
+	return ExpectedAt(p, all)
+}
+
+// ExpectedAt is the answer after the records up to these positions. It is that of a
+// checkpoint with nothing in flight.
+func ExpectedAt(p Params, at Positions) Answer {
 	e := &expecting{params: p, plan: p.Plan(), answer: make(Answer)}
 	e.readers = make(map[reader][]target)
 	for i := range e.plan.Nodes {
@@ -33,16 +47,23 @@ func Expected(p Params) Answer {
 			}
 		}
 	}
-	for s := range e.plan.Sources {
-		for n := range p.Records {
-			r := p.newRecord(s, n)
-			if e.plan.Nodes[s].Tail {
-				r = p.hop(r, e.plan.Nodes[s].place(7))
+	for s, splits := range at {
+		for _, split := range splits {
+			for k := range split.Emitted {
+				e.source(s, split.Index+k*split.Splits)
 			}
-			e.emit(reader{s, false}, r)
 		}
 	}
 	return e.answer
+}
+
+// source follows a record of a source.
+func (e *expecting) source(s int, n int64) {
+	r := e.params.newRecord(s, n)
+	if e.plan.Nodes[s].Tail {
+		r = e.params.hop(r, e.plan.Nodes[s].place(7))
+	}
+	e.emit(reader{s, false}, r)
 }
 
 type reader struct {

@@ -6,7 +6,8 @@
 // know the cluster that runs it.
 //
 // A caller gives parameters to the job and to [Expected], runs it until a checkpoint
-// was completed after the last record, and compares that with [ReadState]. The graph
+// was completed after the last record, and compares that with [ReadState]. A checkpoint
+// with nothing in flight must have [ExpectedAt] its sources' positions. The graph
 // depends on the parameter seed alone, its parallelism on widths. With once, the answer is the
 // same at every parallelism, so that a job may be restored with other widths.
 //

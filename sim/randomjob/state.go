@@ -10,6 +10,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
 	"github.com/weirflow/weir/codec"
+	"github.com/weirflow/weir/connector/generator"
 	"github.com/weirflow/weir/snapshotmeta"
 	"github.com/weirflow/weir/statebackend"
 	"github.com/weirflow/weir/statebackend/heap"
@@ -34,38 +35,43 @@ func (t *Tally) merge(o Tally) {
 }
 
 // ReadState reads what all operators of a job with these parameters have counted from
-// a checkpoint; name is that of its directory in the store.
-func ReadState(ctx context.Context, store blobstore.Store, name string, p Params) (Answer, error) {
+// a checkpoint, and how far its sources were read; name is that of its directory in
+// the store.
+func ReadState(ctx context.Context, store blobstore.Store, name string, p Params) (Answer, Positions, error) {
 	s, err := snapshotmeta.Open(ctx, store, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	answer := make(Answer)
+	plan := p.Plan()
+	at := make(Positions, plan.Sources)
 	files := snapshotmeta.Files{Store: store, Dir: snapshotmeta.JobDir(s.Header.Job)}
-	for _, n := range p.Plan().Nodes {
+	for i, n := range plan.Nodes {
 		op := s.Operator(weir.OperatorIDOf(n.Name))
 		if op == nil {
 			continue
 		}
 		tallies := make(map[int64]Tally)
 		switch {
+		case n.Kind == Source:
+			err = readPositions(ctx, files, op, &at[i])
 		case n.Kind == Alone:
 			err = readAlone(ctx, files, op, tallies)
 		case n.Kind.Keyed():
 			err = readKeyed(ctx, files, op, tallies)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("operator %s: %w", n.Name, err)
+			return nil, nil, fmt.Errorf("operator %s: %w", n.Name, err)
 		}
 		if len(tallies) > 0 {
 			answer[n.Name] = tallies
 		}
 	}
-	return answer, nil
+	return answer, at, nil
 }
 
-func readAlone(ctx context.Context, files snapshotmeta.Files, op *snapshotmeta.Operator, tallies map[int64]Tally) error {
-	var sum Tally
+// elements calls fn for the elements of an operator's own state.
+func elements(ctx context.Context, files snapshotmeta.Files, op *snapshotmeta.Operator, fn func([]byte) error) error {
 	for _, sub := range op.Subtasks {
 		for _, h := range sub.State.Elements {
 			r, err := files.Open(ctx, h)
@@ -73,20 +79,36 @@ func readAlone(ctx context.Context, files snapshotmeta.Files, op *snapshotmeta.O
 				return err
 			}
 			b, err := io.ReadAll(r)
-			if err = errors.Join(err, r.Close()); err != nil {
-				return err
+			if err = errors.Join(err, r.Close()); err == nil {
+				err = fn(b)
 			}
-			t, err := parseTally(b)
 			if err != nil {
 				return err
 			}
-			sum.merge(t)
 		}
 	}
+	return nil
+}
+
+func readPositions(ctx context.Context, files snapshotmeta.Files, op *snapshotmeta.Operator, splits *[]generator.Progress) error {
+	return elements(ctx, files, op, func(b []byte) error {
+		p, err := generator.ReadProgress(b)
+		*splits = append(*splits, p)
+		return err
+	})
+}
+
+func readAlone(ctx context.Context, files snapshotmeta.Files, op *snapshotmeta.Operator, tallies map[int64]Tally) error {
+	var sum Tally
+	err := elements(ctx, files, op, func(b []byte) error {
+		t, err := parseTally(b)
+		sum.merge(t)
+		return err
+	})
 	if sum.Count > 0 {
 		tallies[0] = sum
 	}
-	return nil
+	return err
 }
 
 func readKeyed(ctx context.Context, files snapshotmeta.Files, op *snapshotmeta.Operator, tallies map[int64]Tally) error {
