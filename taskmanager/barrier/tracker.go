@@ -190,7 +190,7 @@ func (t *tracker) onGivenUp(ev GivenUp) []Action {
 		return note("%s: it is not pending", ev)
 	}
 	t.tracked[i].aborted = true
-	return []Action{Abort{ev.ID, ev.Reason}}
+	return []Action{Abort(ev)}
 }
 
 // check asserts what must hold between two steps.
