@@ -32,7 +32,11 @@
 //  5. A group holds at most Options.Memory bytes. What does not fit fails the
 //     checkpoint, never the flow.
 //
-// Goroutines: chanstate/writer, one per group; it alone does I/O and calls Done. A
-// group's lock is a leaf. Read event.go, action.go, step.go, then group.go. The rules
-// are those of behaviour §20.
+// The file of a group is complete when all its subtasks have started and ended, so one
+// that takes no part in a checkpoint that others started says so by Abort, or by Close.
+//
+// Goroutines: chanstate/writer, one per group, by leader and job; it alone does I/O and
+// calls Done. Two locks: that of Groups is taken before that of a group, a leaf. The
+// core (event.go, action.go, step.go, writer.go) is pure. Read those, then group.go and
+// worker.go. The rules are those of behaviour §20.
 package chanstate
