@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -406,5 +407,62 @@ func holdsWhatIsInFlight(t *testing.T, x *exchange, seed uint64) {
 	}
 	for _, n := range nodes {
 		n.Close()
+	}
+}
+
+// What a gate announces reaches the producer, in this process or another, also if it
+// was announced before there was a channel; and the gate knows what is on its way.
+func TestBufferSizesTravelUpstream(t *testing.T) {
+	for _, on := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			x := &exchange{
+				net: netstacktest.New(t, 2, nil, nil), partitioning: partition.Forward,
+				from: vertex{0, []int{0}}, to: vertex{1, []int{on}}, buffers: netstack.DefaultBuffers(),
+			}
+			c, p := x.openConsumer(t, 0), x.openProducer(t, 0)
+			g, out := c.Inputs[0], p.Outputs[0]
+			lengths := func() (n []int) {
+				out.FlushAll()
+				for {
+					synctest.Wait()
+					item, ok, err := g.Poll()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !ok {
+						return n
+					}
+					n = append(n, item.Data.Len())
+					item.Data.Release()
+				}
+			}
+			g.AnnounceBufferSize(0, 100)
+			start(t, c, p)
+			synctest.Wait()
+			for range 5 {
+				out.Emit(0, wire.NoTimestamp, make([]byte, 58))
+			}
+			out.FlushAll()
+			synctest.Wait()
+			if n := g.InFlight(); n != 3 {
+				t.Errorf("%d segments in flight", n)
+			}
+			if got := fmt.Sprint(lengths()); got != "[100 100 100]" {
+				t.Errorf("segments of %s bytes", got)
+			}
+			g.AnnounceBufferSize(0, 250)
+			synctest.Wait()
+			for range 5 {
+				out.Emit(0, wire.NoTimestamp, make([]byte, 58))
+			}
+			if got := fmt.Sprint(lengths()); got != "[250 50]" {
+				t.Errorf("segments of %s bytes", got)
+			}
+			if n := g.InFlight(); n != 0 {
+				t.Errorf("%d segments in flight", n)
+			}
+			c.Close()
+			p.Close()
+		})
 	}
 }
