@@ -34,7 +34,7 @@ func (o *output) Emit(hash uint64, timestamp int64, payload []byte) {
 func (o *output) EmitTo(subpartition int, timestamp int64, payload []byte) {
 	waits := o.full && !o.p.Available()
 	if waits {
-		o.task.split.enter(backPressured, time.Now())
+		o.task.split.enter(hardBackPressured, time.Now())
 	}
 	o.p.EmitTo(subpartition, timestamp, payload)
 	if waits {
@@ -50,7 +50,7 @@ func (o *output) Subpartitions() int { return o.p.Subpartitions() }
 // so it may wait.
 func (o *output) emitFull(hash uint64, timestamp int64, payload []byte) {
 	if !o.p.Available() {
-		o.task.split.enter(backPressured, time.Now())
+		o.task.split.enter(hardBackPressured, time.Now())
 		o.p.Emit(hash, timestamp, payload)
 		o.task.split.enter(busy, time.Now())
 	} else {
@@ -119,12 +119,6 @@ func (t *Task) flushAll() {
 		o.p.FlushAll()
 	}
 }
-
-// barriers are the task's outputs as a snapshot sees them.
-type barriers struct{ t *Task }
-
-// Barrier sends a barrier. Channels stop behind it until their consumers have aligned.
-func (b barriers) Barrier(w weir.Barrier) { b.t.broadcast(wire.TypeBlockingEvent, wire.Barrier(w)) }
 
 // CancelBarrier sends a cancellation marker.
 func (b barriers) CancelBarrier(id weir.CheckpointID) {

@@ -96,8 +96,8 @@ func checkFullOutput(t *testing.T, emit func(o *output, payload []byte)) {
 		t.Fatal(err)
 	}
 	times := o.task.split.read(time.Now())
-	if times[backPressured] != 3*time.Second || times[busy] != 0 || times[idle] != 0 {
-		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[backPressured])
+	if times[hardBackPressured] != 3*time.Second || times[busy] != 0 || times[idle] != 0 {
+		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[hardBackPressured])
 	}
 }
 
@@ -106,11 +106,11 @@ func TestSplitAddsUpToTheTime(t *testing.T) {
 	start := time.Unix(100, 0)
 	var s split
 	s.begin(start)
-	for i, a := range []activity{idle, busy, backPressured, busy, idle} {
+	for i, a := range []activity{idle, busy, softBackPressured, busy, idle} {
 		s.enter(a, start.Add(time.Duration(i+1)*time.Second))
 	}
 	times := s.read(start.Add(10 * time.Second))
-	if times[busy] != 3*time.Second || times[idle] != 6*time.Second || times[backPressured] != time.Second {
-		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[backPressured])
+	if times[busy] != 3*time.Second || times[idle] != 6*time.Second || times[softBackPressured] != time.Second {
+		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[softBackPressured])
 	}
 }

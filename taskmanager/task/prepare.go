@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir/netstack/partition"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/taskmanager/barrier"
 	"github.com/weirflow/weir/taskmanager/chain"
 	"github.com/weirflow/weir/taskmanager/input"
 	"github.com/weirflow/weir/taskmanager/snapshot"
@@ -49,6 +50,9 @@ func (t *Task) prepare(ctx context.Context) error {
 		return hopeless("chain: %v", err)
 	}
 	t.chain = chain.Guard(c, t.vertex, int(t.d.Attempt.Subtask))
+	if err := t.prepareChannels(); err != nil {
+		return err
+	}
 	t.prepareSnapshots()
 	env, err := t.env(ctx)
 	if err != nil {
@@ -58,6 +62,7 @@ func (t *Task) prepare(ctx context.Context) error {
 		return err
 	}
 	t.prepareInput()
+	t.prepareDebloating()
 	t.view.Store(&view{io: t.io, in: t.in, chain: c, outputs: t.outputs})
 	return nil
 }
@@ -88,6 +93,8 @@ func (t *Task) spec() (netstack.TaskSpec, error) {
 	spec := netstack.TaskSpec{
 		Attempt: t.d.Attempt,
 		Wake:    t.awake,
+		Urgent:  t.hurry,
+		Decided: t.decided,
 		Buffers: netstack.BufferOptions{
 			Timeout: o.BufferTimeout, Exclusive: o.ExclusiveBuffers, Floating: o.FloatingBuffers,
 			PerOutput: o.BuffersPerOutput, Overdraft: o.OverdraftBuffers,
@@ -98,7 +105,7 @@ func (t *Task) spec() (netstack.TaskSpec, error) {
 		if err != nil {
 			return spec, err
 		}
-		s := netstack.OutputSpec{Edge: out.Edge, Partitioning: p, MaxParallelism: out.MaxParallelism}
+		s := netstack.OutputSpec{Edge: out.Edge, Partitioning: p, MaxParallelism: out.MaxParallelism, Aligns: out.Aligns}
 		for _, c := range out.Consumers {
 			s.Consumers = append(s.Consumers, netstack.Consumer{Attempt: c.Attempt, At: location(c.At)})
 		}
@@ -144,6 +151,9 @@ func (t *Task) prepareSnapshots() {
 		Post:  t.postWritten,
 		Store: t.r.Store, Directory: t.d.Directory, InlineThreshold: t.d.Options.InlineThreshold,
 	}
+	if t.channels.writer != nil {
+		o.Channels = t.channels.writer
+	}
 	for i, id := range t.vertex.IDs {
 		o.Refs = append(o.Refs, snapshot.OperatorRef{ID: id, Name: t.vertex.Operators[i]})
 	}
@@ -162,6 +172,7 @@ func (t *Task) prepareInput() {
 	o := input.Options{
 		Borrow:           t.chain.Chain().Borrows(),
 		AfterTasksFinish: t.d.Options.CheckpointsAfterTasksFinish,
+		Mode:             t.mode(),
 		Sink:             sink{t},
 		Now:              time.Now,
 	}
@@ -170,6 +181,17 @@ func (t *Task) prepareInput() {
 		o.Keyed = append(o.Keyed, t.d.Inputs[i].Partitioning == jobgraph.Hash)
 	}
 	t.in = input.New(o)
+}
+
+// mode says how barriers are treated (behaviour §15.1).
+func (t *Task) mode() barrier.Mode {
+	switch {
+	case t.d.Options.AtLeastOnce:
+		return barrier.AtLeastOnce
+	case t.d.Options.Unaligned:
+		return barrier.Alternating
+	}
+	return barrier.Aligned
 }
 
 // env is what the operators may use.
