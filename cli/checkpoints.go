@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,6 +100,7 @@ func (a *app) checkpointsCommand() *cobra.Command {
 		Long: `Checkpoints lists the last checkpoints of a job, named by its id or by its name: how long
 they took, how large they are, where they lie, and for failed ones why.
 
+IN FLIGHT is the data that barriers overtook, part of SIZE; - where they waited their turn.
 QUEUED is what lay ahead of the barriers at the slowest subtask when the checkpoint was
 triggered, PREDICTED that divided by the rate at which the subtask drained its input.
 With --subtasks each subtask's share is shown.`,
@@ -117,15 +119,22 @@ With --subtasks each subtask's share is shown.`,
 			}
 			return nil
 		}
-		a.printCheckpoints(l, subtasks)
+		printCheckpoints(a.streams.Out, l, subtasks)
 		return nil
 	})
 	cmd.Flags().BoolVar(&subtasks, "subtasks", false, "show every subtask's share")
 	return cmd
 }
 
-func (a *app) printCheckpoints(l rpc.CheckpointList, subtasks bool) {
-	w := a.streams.Out
+// inFlightText is the in-flight data of what did not wait for all barriers.
+func inFlightText(unaligned bool, bytes int64) string {
+	if !unaligned {
+		return "-"
+	}
+	return bytesText(bytes)
+}
+
+func printCheckpoints(w io.Writer, l rpc.CheckpointList, subtasks bool) {
 	fmt.Fprintf(w, "completed %d  failed %d  in progress %d", l.Completed, l.Failed, l.Pending)
 	if l.Restored > 0 {
 		fmt.Fprintf(w, "  restored from %d", l.Restored)
@@ -135,7 +144,7 @@ func (a *app) printCheckpoints(l rpc.CheckpointList, subtasks bool) {
 		return
 	}
 	var t table
-	t.row(right("ID"), "STATUS", "TRIGGERED", right("DURATION"), right("SIZE"), right("QUEUED"), right("PREDICTED"), "")
+	t.row(right("ID"), "STATUS", "TRIGGERED", right("DURATION"), right("SIZE"), right("IN FLIGHT"), right("QUEUED"), right("PREDICTED"), "")
 	for _, c := range l.Recent {
 		p := predict(c)
 		note := c.Path
@@ -146,14 +155,15 @@ func (a *app) printCheckpoints(l rpc.CheckpointList, subtasks bool) {
 			}
 		}
 		t.row(right(fmt.Sprint(int64(c.ID))), c.Status.String(), when(c.Triggered), right(durationText(c.Duration)),
-			right(bytesText(c.Bytes)), right(bytesText(p.queued)), right(durationText(p.wait)), note)
+			right(bytesText(c.Bytes)), right(inFlightText(c.Unaligned, c.PersistedBytes)), right(bytesText(p.queued)), right(durationText(p.wait)), note)
 		if !subtasks {
 			continue
 		}
 		for _, s := range c.Subtasks {
 			m := s.Metrics
 			t.row("", fmt.Sprintf("  %s[%d]", s.Vertex, s.Attempt.Subtask), fmt.Sprintf("acknowledged +%s", durationText(s.Acknowledged)),
-				right("sync "+durationText(m.SyncDuration)), right(bytesText(m.StateBytes)), right(bytesText(m.QueuedBytes)), right(""),
+				right("sync "+durationText(m.SyncDuration)), right(bytesText(m.StateBytes)), right(inFlightText(m.Unaligned, m.PersistedBytes)),
+				right(bytesText(m.QueuedBytes)), right(""),
 				fmt.Sprintf("start delay %s, alignment %s, async %s", durationText(m.StartDelay), durationText(m.AlignmentDuration), durationText(m.AsyncDuration)))
 		}
 	}
