@@ -39,7 +39,7 @@ type TaskManagerOptions struct {
 // LocalOptions describe a cluster within this process.
 type LocalOptions struct {
 	Slots         int
-	CheckpointDir string // empty: a temporary one
+	CheckpointDir string // empty: memory
 }
 
 // Ready says where a daemon serves.

@@ -231,7 +231,7 @@ func (d *demo) watch(ctx context.Context, m *demoMode, job string) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", m.name, err)
 	case detail.Status.Final():
-		return fmt.Errorf("%s: %w", m.name, d.app.outcome(detail))
+		return fmt.Errorf("%s: %w", m.name, failed(detail))
 	}
 	return nil
 }

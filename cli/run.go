@@ -21,7 +21,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run ENTRY",
 		Short: "Run a whole job in this process, without a cluster",
 		Long: `Run starts a JobManager and a TaskManager within this process, runs the job and follows it
-until it ends. An interrupt cancels it. Nothing is kept, except checkpoints if
+until it ends. An interrupt ends it. Nothing is kept, except checkpoints if
 --checkpoint-dir names a directory. With --from, that is by default the one the snapshot
 lies in.`,
 		Example: `  weir run checkpoint-demo --checkpoint-interval 1s`,
@@ -54,13 +54,10 @@ lies in.`,
 		if err := a.accepted(reply); err != nil {
 			return err
 		}
-		if err := a.follow(ctx, g, reply); err != nil {
-			return err
-		}
-		return ctx.Err()
+		return a.follow(ctx, g, reply)
 	}
 	j.flags(cmd)
-	cmd.Flags().StringVar(&dir, "checkpoint-dir", "", "directory that keeps the checkpoints (default: a temporary one)")
+	cmd.Flags().StringVar(&dir, "checkpoint-dir", "", "directory that keeps the checkpoints (default: memory)")
 	return cmd
 }
 

@@ -85,7 +85,12 @@ same id returns the first one's job.`,
 		if err := a.accepted(reply); err != nil || j.detach {
 			return err
 		}
-		return a.follow(ctx, c, reply)
+		err = a.follow(ctx, c, reply)
+		if err != nil && ctx.Err() != nil {
+			fmt.Fprintf(a.streams.Err, "job %s goes on; weir show %s, weir cancel %s\n", reply.Name, reply.Job, reply.Job)
+			return nil
+		}
+		return err
 	})
 	j.flags(cmd)
 	cmd.Flags().StringVar(&j.requestID, "request-id", "", "makes the submission safe to repeat (default: a random one)")
@@ -106,7 +111,7 @@ func (a *app) accepted(r rpc.SubmitReply) error {
 	return err
 }
 
-// follow shows a job's progress until it ends.
+// follow shows a job's progress until it ends, or ctx does.
 func (a *app) follow(ctx context.Context, g rpc.ClientGateway, reply rpc.SubmitReply) error {
 	p := a.progress()
 	d, err := client.Await(ctx, g, reply.Job.String(), func(d rpc.JobDetail) bool {
@@ -115,10 +120,6 @@ func (a *app) follow(ctx context.Context, g rpc.ClientGateway, reply rpc.SubmitR
 	})
 	p.done()
 	if err != nil {
-		if ctx.Err() != nil {
-			fmt.Fprintf(a.streams.Err, "job %s goes on; weir show %s, weir cancel %s\n", reply.Name, reply.Job, reply.Job)
-			return nil
-		}
 		return err
 	}
 	return a.outcome(d)
@@ -126,16 +127,25 @@ func (a *app) follow(ctx context.Context, g rpc.ClientGateway, reply rpc.SubmitR
 
 // outcome prints how a job ended; a failed one is a failure.
 func (a *app) outcome(d rpc.JobDetail) error {
+	var err error
+	if a.json() {
+		err = printJSON(a.streams.Out, jobJSONOf(d.JobSummary))
+	}
 	if d.Status == rpc.JobFailed {
-		if d.Failure != nil {
-			return fmt.Errorf("job %s failed: %w", d.Name, d.Failure)
-		}
-		return fmt.Errorf("job %s failed: %s", d.Name, d.Detail)
+		return errors.Join(err, failed(d))
 	}
 	if !a.json() {
-		fmt.Fprintf(a.streams.Out, "job %s is %s\n", d.Name, d.Status)
+		_, err = fmt.Fprintf(a.streams.Out, "job %s is %s\n", d.Name, d.Status)
 	}
-	return nil
+	return err
+}
+
+// failed is the error of a job that did not end as it should.
+func failed(d rpc.JobDetail) error {
+	if d.Failure != nil {
+		return fmt.Errorf("job %s is %s: %w", d.Name, d.Status, d.Failure)
+	}
+	return fmt.Errorf("job %s is %s: %s", d.Name, d.Status, d.Detail)
 }
 
 // jobLine is a job's progress on one line; live adds what changes all the time.

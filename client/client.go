@@ -121,8 +121,8 @@ func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(c
 		}
 		one, cancel := context.WithTimeout(ctx, limit)
 		reply, err := ask(one, cc)
-		if err != nil && one.Err() != nil && ctx.Err() == nil {
-			err = &rpc.Error{Code: rpc.CodeUnavailable, Message: fmt.Sprintf("no answer within %s", limit)}
+		if err != nil && expired(one) != nil && expired(ctx) == nil {
+			err = &rpc.Error{Code: rpc.CodeUnavailable, Message: fmt.Sprintf("no answer within %s", limit), Unreached: true}
 		}
 		cancel()
 		var nl *rpc.NotLeaderError
@@ -133,7 +133,9 @@ func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(c
 			leader = nl.Leader
 			redirects++
 			continue
-		case ctx.Err() != nil, !errors.As(err, &nl) && rpc.CodeOf(err) != rpc.CodeUnavailable:
+		case expired(ctx) != nil:
+			return zero, expired(ctx)
+		case !errors.As(err, &nl) && rpc.CodeOf(err) != rpc.CodeUnavailable:
 			return zero, err
 		}
 		leader = ""
@@ -143,14 +145,24 @@ func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(c
 	}
 }
 
+// expired is the cause of ctx's end, or nil before it. A call may fail for its
+// deadline a moment before ctx itself notices.
+func expired(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
+	return context.Cause(ctx)
+}
+
 // unreachable adds what a person can do.
 func unreachable(address string, err error) error {
-	if rpc.CodeOf(err) != rpc.CodeUnavailable {
+	var e *rpc.Error
+	if !errors.As(err, &e) || !e.Unreached {
 		return err
 	}
 	return &rpc.Error{
-		Code:    rpc.CodeUnavailable,
-		Message: fmt.Sprintf("cannot reach a JobManager at %s: %v", address, err),
+		Code: rpc.CodeUnavailable, Unreached: true,
+		Message: fmt.Sprintf("cannot reach a JobManager at %s: %s", address, e.Message),
 		Hint:    "is it running? give its address with --jobmanager",
 	}
 }
@@ -211,7 +223,7 @@ func Await(ctx context.Context, g rpc.ClientGateway, job string, done func(rpc.J
 			if last = d; done(d) {
 				return d, nil
 			}
-		case rpc.CodeOf(err) != rpc.CodeUnavailable && !errors.Is(err, rpc.ErrNotLeader) && ctx.Err() == nil:
+		case rpc.CodeOf(err) != rpc.CodeUnavailable && !errors.Is(err, rpc.ErrNotLeader) && expired(ctx) == nil:
 			return last, err
 		}
 		select {

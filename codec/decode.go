@@ -43,7 +43,9 @@ func (p *program) decode(b []byte, base unsafe.Pointer) ([]byte, error) {
 		switch o.kind {
 		case opString:
 			var n uint64
-			if n, b, err = getUvarint(b); err != nil {
+			if len(b) > 0 && b[0] < 0x80 { // most are short: spare a call
+				n, b = uint64(b[0]), b[1:]
+			} else if n, b, err = getUvarint(b); err != nil {
 				return nil, err
 			}
 			if n > uint64(len(b)) {

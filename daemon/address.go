@@ -4,10 +4,20 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/weirflow/weir/rpc"
 )
+
+// checkListens checks a role's addresses before anything is started. Metrics may be
+// off.
+func checkListens(listen, metrics string, insecure bool) error {
+	if err := checkListen("--listen", listen, insecure); err != nil || metrics == "" {
+		return err
+	}
+	return checkListen("--metrics-listen", metrics, insecure)
+}
 
 // checkListen refuses a plaintext address beyond loopback that was not asked for.
 func checkListen(flag, address string, insecure bool) error {
@@ -44,25 +54,44 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 }
 
 // advertised is the address that others are told: what was asked for, with the
-// bound port if it names none, else the bound address.
+// bound port if it names none, else the bound address. Of a socket that listens on
+// every address, it is one of this host's that others may reach.
 func advertised(advertise string, bound net.Addr) (string, error) {
-	_, port, err := net.SplitHostPort(bound.String())
+	host, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
 		return "", err
 	}
 	if advertise == "" {
-		return bound.String(), nil
-	}
-	if host, p, err := net.SplitHostPort(advertise); err == nil {
-		if p == "0" || p == "" {
-			return net.JoinHostPort(host, port), nil
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			host = anyOwnAddress()
 		}
-		return advertise, nil
+		return net.JoinHostPort(host, port), nil
 	}
-	if strings.ContainsAny(advertise, "/ ") {
+	host = strings.Trim(advertise, "[]")
+	if h, p, err := net.SplitHostPort(advertise); err == nil {
+		host = h
+		if p != "0" && p != "" {
+			port = p
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ @") {
 		return "", invalid(fmt.Sprintf("--advertise %q is no address", advertise), "want a host, or host:port")
 	}
-	return net.JoinHostPort(strings.Trim(advertise, "[]"), port), nil
+	return net.JoinHostPort(host, port), nil
+}
+
+// anyOwnAddress is an address of this host beyond loopback, if it has one.
+func anyOwnAddress() string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	return "127.0.0.1"
 }
 
 func invalid(message, hint string) error {

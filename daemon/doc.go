@@ -15,6 +15,6 @@
 //  2. Nothing listens beyond loopback in plaintext unless --insecure says so.
 //  3. The address that is printed and advertised is the one that got bound.
 //
-// Goroutines: servers, in one group per role. No locks but the one that opens the
-// shared store once. Read main.go, then jobmanager.go and taskmanager.go.
+// Goroutines: servers, in one group per role. No locks but those that
+// open a store once. Read main.go, then jobmanager.go and taskmanager.go.
 package daemon

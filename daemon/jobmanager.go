@@ -28,7 +28,7 @@ import (
 
 // jobManager runs a JobManager until ctx ends.
 func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready func(cli.Ready)) (err error) {
-	if err := checkListen("--listen", o.Listen, o.Insecure); err != nil {
+	if err := checkListens(o.Listen, o.MetricsListen, o.Insecure); err != nil {
 		return err
 	}
 	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager"))}
@@ -80,13 +80,13 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 		return cli.Ready{}, err
 	}
 	m := metrics.New(metrics.Build{Role: "jobmanager", CodeID: j.codeID})
-	metricsAddress, err := serveMetrics(ctx, j.group, &j.parts, j.o.MetricsListen, j.o.Insecure, m)
+	metricsAddress, err := serveMetrics(ctx, j.group, &j.parts, j.o.MetricsListen, m)
 	if err != nil {
 		return cli.Ready{}, err
 	}
 	jm, err := jobmanager.New(jobmanager.Config{
 		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
-		Catalog: j.catalog, Registry: registry, Blobs: store, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+		Catalog: j.catalog, Registry: registry, Blobs: store, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
 	})
 	if err != nil {
 		return cli.Ready{}, invalid(err.Error(), "")

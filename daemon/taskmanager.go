@@ -29,7 +29,7 @@ import (
 
 // taskManager runs a TaskManager until ctx ends.
 func (p *process) taskManager(ctx context.Context, o cli.TaskManagerOptions, ready func(cli.Ready)) (err error) {
-	if err := checkListen("--listen", o.Listen, o.Insecure); err != nil {
+	if err := checkListens(o.Listen, o.MetricsListen, o.Insecure); err != nil {
 		return err
 	}
 	collectLess()
@@ -70,7 +70,7 @@ func (t *taskManagerRole) start(ctx context.Context) (cli.Ready, error) {
 		return cli.Ready{}, err
 	}
 	m := metrics.New(metrics.Build{Role: "taskmanager", CodeID: t.codeID})
-	metricsAddress, err := serveMetrics(ctx, t.group, &t.parts, t.o.MetricsListen, t.o.Insecure, m)
+	metricsAddress, err := serveMetrics(ctx, t.group, &t.parts, t.o.MetricsListen, m)
 	if err != nil {
 		return cli.Ready{}, err
 	}
@@ -91,7 +91,11 @@ func (t *taskManagerRole) start(ctx context.Context) (cli.Ready, error) {
 // store is the checkpoint store: where the flag says, else where the JobManager says.
 func (t *taskManagerRole) store() (blobstore.Store, error) {
 	if t.o.CheckpointDir != "" {
-		return fs.Open(t.o.CheckpointDir)
+		s, err := fs.Open(t.o.CheckpointDir)
+		if err != nil {
+			return nil, fmt.Errorf("--checkpoint-dir: %w", err)
+		}
+		return s, nil
 	}
 	c, err := client.New(t.o.JobManagers, client.Options{})
 	if err != nil {
@@ -152,7 +156,7 @@ func (t *taskManagerRole) engine(ctx context.Context, who identity, stack *netst
 	tm, err := taskmanager.New(taskmanager.Options{
 		ID: who.id, Incarnation: who.incarnation, CodeID: t.codeID, Slots: t.o.Slots, Host: host,
 		DataAddress: address, MetricsAddress: metricsAddress, Memory: t.o.Memory,
-		Catalog: t.catalog, Stack: stack, Store: store, Backends: backends(),
+		Catalog: t.catalog, Stack: stack, Store: store, OpenStore: new(foreignStores).open, Backends: backends(),
 		Dialer:  weirgrpc.NewDialer(t.group, t.o.JobManagers, insecure.NewCredentials()),
 		Metrics: m, Logger: t.log, JobGone: m.Forget,
 		Escalate: func(_ weir.AttemptID, err error) {

@@ -90,11 +90,11 @@ type keyedWriter[K comparable, T any] struct {
 func (w *keyedWriter[K, T]) writeLocal(v T) {
 	w.r.at = w.at
 	key := w.key(v)
-	var err error
-	if w.keyBuf, err = w.keys.AppendLocal(w.keyBuf[:0], &key); err == nil {
+	hash, keyBuf, err := w.keys.HashOf(w.keyBuf, &key)
+	if w.keyBuf = keyBuf; err == nil {
 		w.buf, err = w.values.AppendLocal(w.buf[:0], &v)
 	}
-	w.emit(err)
+	w.emit(hash, err)
 }
 
 func (w *keyedWriter[K, T]) write(v T) {
@@ -105,10 +105,10 @@ func (w *keyedWriter[K, T]) write(v T) {
 	if w.keyBuf, err = w.keys.Append(w.keyBuf[:0], w.k); err == nil {
 		w.buf, err = w.values.Append(w.buf[:0], w.value)
 	}
-	w.emit(err)
+	w.emit(codec.Hash(w.keyBuf), err)
 }
 
-func (w *keyedWriter[K, T]) emit(err error) {
+func (w *keyedWriter[K, T]) emit(hash uint64, err error) {
 	if err == nil {
 		err = checkKey(w.keyBuf)
 	}
@@ -116,7 +116,7 @@ func (w *keyedWriter[K, T]) emit(err error) {
 		w.r.fail(w.at, err)
 		return
 	}
-	w.out.Emit(codec.Hash(w.keyBuf), w.r.ts, w.buf)
+	w.out.Emit(hash, w.r.ts, w.buf)
 }
 
 // checkKey bounds the length of a key that a user's function made.

@@ -32,6 +32,9 @@ type Config struct {
 	Registry ha.Registry
 	// Blobs is the checkpoint store, required. Job bodies are kept there too.
 	Blobs blobstore.Store
+	// OpenStore opens another checkpoint store by its location, for jobs that start
+	// from a snapshot in it. Nil: there are none.
+	OpenStore func(location string) (blobstore.Store, error)
 	// Logger is for everything the JobManager has to say. Default: nothing is logged.
 	Logger *zap.Logger
 	// Metrics is the process's. Default: one of its own, that nobody reads.

@@ -28,7 +28,7 @@ func TestJobRunsTakesCheckpointsAndIsCancelled(t *testing.T) {
 		if len(d.Tasks) != 2 || d.Running != 2 || d.Tasks[0].State != rpc.TaskRunning || !strings.HasPrefix(d.Tasks[0].TaskManager, "host1/") {
 			t.Errorf("detail: %+v", d.Tasks)
 		}
-		if got := f.deployments()[0].Splits["src"]; len(got) != 1 || string(got[0]) != "split-0" {
+		if got := f.deployments()[1].Splits["src"]; len(got) != 1 || string(got[0]) != "split-0" {
 			t.Errorf("splits %q", got)
 		}
 		c := w.awaitCheckpoint(jm, id.String(), 3)

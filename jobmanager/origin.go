@@ -25,8 +25,8 @@ type plan struct {
 // NO_CLAIM): it is not ours and never deleted. The plan that it returns fits it:
 // vertices whose user set no maximum parallelism take that of their state, and
 // operators with in-flight data between them are not fused.
-func origin(ctx context.Context, blobs blobstore.Store, from string, p plan) (*jobmaster.Origin, *jobgraph.JobGraph, error) {
-	name, err := metadataName(blobs.Location(), from)
+func (t *term) origin(ctx context.Context, from string, p plan) (*jobmaster.Origin, *jobgraph.JobGraph, error) {
+	blobs, name, err := t.locate(from)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,6 +37,9 @@ func origin(ctx context.Context, blobs blobstore.Store, from string, p plan) (*j
 	graph, err := p.apart(jobmaster.KeepApart(p.graph, s))
 	if err != nil {
 		return nil, nil, fault(rpc.CodeInvalidArgument, "", "%v", err)
+	}
+	if blobs != t.cfg.Blobs {
+		name = snapshotmeta.Foreign(blobs.Location(), name)
 	}
 	jobmaster.AdoptMaxParallelism(graph, s)
 	if err := jobmaster.CheckRestore(graph, p.logical.Text(), s); err != nil {
@@ -59,6 +62,26 @@ func (p plan) apart(operators []string) (*jobgraph.JobGraph, error) {
 		logical.Operator(name).Chaining = jobgraph.ChainStart
 	}
 	return jobgraph.Compile(&logical, p.options)
+}
+
+// locate finds the store and the blob that a path means: one in the checkpoint store,
+// or, if it is absolute and elsewhere, in a store of its own that is only read.
+func (t *term) locate(from string) (blobstore.Store, string, error) {
+	own := t.cfg.Blobs.Location()
+	if t.cfg.OpenStore == nil || !strings.HasPrefix(from, "/") || slices.Contains(strings.Split(from, "/"), "..") ||
+		strings.HasPrefix(path.Clean(from), path.Clean(own)+"/") {
+		name, err := metadataName(own, from)
+		return t.cfg.Blobs, name, err
+	}
+	location, name, err := snapshotmeta.SplitLocation(path.Clean(from))
+	if err != nil {
+		return nil, "", fault(rpc.CodeInvalidArgument, "give the path that `weir checkpoints` or `weir demo --keep` prints", "start from %q: %v", from, err)
+	}
+	blobs, err := t.cfg.OpenStore(location)
+	if err != nil {
+		return nil, "", fault(rpc.CodeNotFound, "the path must be there on the JobManager's host and on every TaskManager's", "start from %s: %v", from, err)
+	}
+	return blobs, name, nil
 }
 
 // metadataName finds the blob that a path means. It is absolute, under the checkpoint

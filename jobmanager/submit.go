@@ -230,7 +230,7 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 		Options: options, GraphText: logical.Text(),
 	}}
 	if r.From != "" {
-		if p.body.From, graph, err = origin(ctx, t.cfg.Blobs, r.From, plan{logical, physical, graph}); err != nil {
+		if p.body.From, graph, err = t.origin(ctx, r.From, plan{logical, physical, graph}); err != nil {
 			return nil, err
 		}
 	}

@@ -107,7 +107,7 @@ func (t *term) stop() error {
 // deps are what the jobs of the term share.
 func (t *term) deps(pools *jobmaster.Pools) jobmaster.Deps {
 	return jobmaster.Deps{
-		Catalog: t.cfg.Catalog, Blobs: t.cfg.Blobs, Jobs: t.jobs, Epoch: t.leadership.Epoch(), Slots: t.dispatcher,
+		Catalog: t.cfg.Catalog, Blobs: t.cfg.Blobs, OpenStore: t.cfg.OpenStore, Jobs: t.jobs, Epoch: t.leadership.Epoch(), Slots: t.dispatcher,
 		Pools: pools, Logger: t.cfg.Logger, Metrics: t.cfg.Metrics, BuildTimeout: t.cfg.BuildTimeout,
 		Ended: t.dispatcher.ended, Overtaken: t.overtaken,
 	}

@@ -140,7 +140,8 @@ func (v jobVecs) collectors() []prometheus.Collector {
 // forget removes the job's series.
 func (v jobVecs) forget(id weir.JobID) {
 	match := prometheus.Labels{"job_id": id.String()}
-	for _, h := range []*prometheus.HistogramVec{v.duration, v.size, v.startDelay, v.alignment, v.syncPart, v.asyncPart} {
+	v.forgetVertices(id)
+	for _, h := range []*prometheus.HistogramVec{v.duration, v.size} {
 		h.DeletePartialMatch(match)
 	}
 	for _, c := range []*prometheus.CounterVec{v.completed, v.failed, v.restarts} {
@@ -148,5 +149,13 @@ func (v jobVecs) forget(id weir.JobID) {
 	}
 	for _, g := range []*prometheus.GaugeVec{v.inProgress, v.lastCompleted} {
 		g.DeletePartialMatch(match)
+	}
+}
+
+// forgetVertices removes the series of the job's vertices.
+func (v jobVecs) forgetVertices(id weir.JobID) {
+	match := prometheus.Labels{"job_id": id.String()}
+	for _, h := range []*prometheus.HistogramVec{v.startDelay, v.alignment, v.syncPart, v.asyncPart} {
+		h.DeletePartialMatch(match)
 	}
 }

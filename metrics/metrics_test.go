@@ -132,6 +132,27 @@ func TestSeriesGoWhenTheJobGoesAndStayGone(t *testing.T) {
 	}
 }
 
+func TestHistogramsOfVerticesGoWithTheLastAttemptOfTheJob(t *testing.T) {
+	t.Parallel()
+	r := metrics.New(metrics.Build{})
+	add := func(job weir.JobID, subtask int) *metrics.Task {
+		task := r.AddTask(metrics.TaskLabels{Job: job, Vertex: "v", Subtask: subtask}, func() metrics.TaskFigures { return metrics.TaskFigures{} })
+		task.ObserveCheckpoint(weir.CheckpointMetrics{})
+		return task
+	}
+	first, second := add(jobA, 0), add(jobA, 1)
+	add(jobB, 0)
+	shown := func(job weir.JobID) bool {
+		return strings.Contains(scrape(t, r), `weir_task_checkpoint_alignment_seconds_count{job_id="`+job.String())
+	}
+	if first.Remove(); !shown(jobA) {
+		t.Error("gone while a task of the job runs")
+	}
+	if second.Remove(); shown(jobA) || !shown(jobB) {
+		t.Error("want those of the other job alone")
+	}
+}
+
 func TestNewAttemptTakesThePlaceOfTheOlder(t *testing.T) {
 	t.Parallel()
 	r := metrics.New(metrics.Build{})

@@ -75,14 +75,22 @@ func (r *Registry) AddTask(labels TaskLabels, read func() TaskFigures) *Task {
 }
 
 // Remove takes the attempt's series away, unless a newer attempt has its place. The
-// histograms of its vertex stay until the job is forgotten.
+// histograms of the job's vertices go with the last attempt of the job in this
+// process: a TaskManager is not told whether the job has ended or restarts.
 func (t *Task) Remove() {
 	r := t.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.mu.tasks[t.labels.key()] == t {
-		delete(r.mu.tasks, t.labels.key())
+	if r.mu.tasks[t.labels.key()] != t {
+		return
 	}
+	delete(r.mu.tasks, t.labels.key())
+	for key := range r.mu.tasks {
+		if key.job == t.labels.Job {
+			return
+		}
+	}
+	r.jobs.forgetVertices(t.labels.Job)
 }
 
 // ObserveCheckpoint records the timings of a snapshot that the attempt acknowledged.

@@ -32,6 +32,8 @@ var (
 	ErrPartitionNotFound = errors.New("partition not found")
 	// ErrFenced is the cause if somebody newer is there.
 	ErrFenced = errors.New("fenced by a newer attempt or leader")
+	// ErrNeverRead is why what a finished task had left was dropped in the end.
+	ErrNeverRead = errors.New("no consumer came for the output of a finished task")
 	// ErrJobReleased is the cause for readers of what a finished task had left.
 	ErrJobReleased = errors.New("job released")
 )

@@ -41,7 +41,12 @@ func (s *Stack) need(at Location, in *remoteInput) {
 		}
 		return
 	}
-	p := s.peerLocked(process{at.TaskManager, at.Incarnation})
+	id := process{at.TaskManager, at.Incarnation}
+	if in == nil && !s.dials(id) {
+		s.mu.Unlock()
+		return // it will come if it needs us
+	}
+	p := s.peerLocked(id)
 	if conn := p.conn; conn != nil {
 		s.mu.Unlock()
 		if in != nil {
@@ -128,7 +133,7 @@ func (s *Stack) dial(ctx context.Context, p *peer, deadline time.Time) (*connect
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.greet(ctx, l, p.process)
+	h, err := s.greet(l, p.process)
 	if err != nil {
 		l.Close()
 		return nil, err
@@ -141,11 +146,11 @@ func (s *Stack) dial(ctx context.Context, p *peer, deadline time.Time) (*connect
 }
 
 // greet says Hello first and checks the answer.
-func (s *Stack) greet(ctx context.Context, l link.Conn, to process) (wire.Hello, error) {
+func (s *Stack) greet(l link.Conn, to process) (wire.Hello, error) {
 	if err := l.Send(s.hello(to).Append(nil), buffer.View{}); err != nil {
 		return wire.Hello{}, err
 	}
-	h, err := s.recvHello(ctx, l)
+	h, err := s.recvHello(l)
 	if err != nil {
 		return h, err
 	}
@@ -158,7 +163,7 @@ func (s *Stack) greet(ctx context.Context, l link.Conn, to process) (wire.Hello,
 // answer is the reader of a connection that somebody made to us: it waits for the
 // peer's Hello, checks it and says its own.
 func (s *Stack) answer(ctx context.Context, l link.Conn) {
-	h, err := s.recvHello(ctx, l)
+	h, err := s.recvHello(l)
 	from := process{h.TaskManager, h.Incarnation}
 	code := wire.CodeProtocol
 	switch {
@@ -196,10 +201,21 @@ func (s *Stack) hello(to process) wire.Hello {
 	}
 }
 
-// recvHello waits for the peer's first frame, but not for ever.
-func (s *Stack) recvHello(ctx context.Context, l link.Conn) (wire.Hello, error) {
+// recvHello waits for the peer's first frame, but not for ever and not beyond Close.
+func (s *Stack) recvHello(l link.Conn) (wire.Hello, error) {
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		return wire.Hello{}, ErrClosed
+	}
+	s.mu.greeting[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.mu.greeting, l)
+	}()
 	defer s.group.AfterFunc("hello-timeout", helloTimeout, func(context.Context) { l.Close() }).Stop()
-	defer s.group.AfterDone(ctx, "hello-stop", func() { l.Close() })()
 	m, err := l.Recv()
 	if err != nil {
 		return wire.Hello{}, err

@@ -75,6 +75,7 @@ type Stack struct {
 		started, closed bool
 		tasks           map[weir.AttemptID]*TaskIO
 		peers           map[process]*peer
+		greeting        map[link.Conn]struct{} // connections whose peer has not said Hello
 		registry        registry
 	}
 }
@@ -110,6 +111,7 @@ func New(o Options) (*Stack, error) {
 	}
 	s.mu.tasks = make(map[weir.AttemptID]*TaskIO)
 	s.mu.peers = make(map[process]*peer)
+	s.mu.greeting = make(map[link.Conn]struct{})
 	s.mu.registry = newRegistry()
 	return s, nil
 }
@@ -191,7 +193,13 @@ func (s *Stack) Close(ctx context.Context) error {
 			conns = append(conns, p.conn)
 		}
 	}
+	greeting := s.mu.greeting
+	s.mu.greeting = nil
 	s.mu.Unlock()
+
+	for l := range greeting {
+		l.Close()
+	}
 
 	for _, p := range left {
 		p.Fail(ErrClosed)

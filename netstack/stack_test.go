@@ -319,6 +319,30 @@ func TestReleaseJobDropsWhatFinishedTasksLeft(t *testing.T) {
 	})
 }
 
+func TestOutputThatNobodyComesForIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := netstacktest.New(t, 2, nil, nil)
+		x := &exchange{net: net, partitioning: partition.Rebalance, from: vertex{0, []int{0}}, to: vertex{1, []int{0, 0, 1}}, buffers: smallest}
+		p := x.openProducer(t, 0)
+		start(t, p)
+		produce(p, 0, 60, 100, 0)
+		p.Close()
+		c := x.openConsumer(t, 0)
+		start(t, c)
+		before := net.Stacks[0].Stats().UsedBuffers
+		time.Sleep(21 * time.Second)
+		if after := net.Stacks[0].Stats().UsedBuffers; before != 3 || after != 1 {
+			t.Errorf("%d buffers in use, before %d: one has a reader", after, before)
+		}
+		if err := newConsumer(c, false).run(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if after := net.Stacks[0].Stats().UsedBuffers; after != 0 {
+			t.Errorf("%d buffers in use", after)
+		}
+	})
+}
+
 // What an attempt left is dropped when the next attempt of the subtask starts.
 func TestANewAttemptReleasesWhatTheLastOneLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

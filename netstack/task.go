@@ -265,8 +265,9 @@ func (t *TaskIO) Cancel(cause error) {
 }
 
 // Close ends inputs and outputs, after the task's goroutine has left them. Outputs
-// whose last event was broadcast stay readable until they have been read; others fail
-// their consumers. Idempotent.
+// whose last event was broadcast stay readable until they have been read, or nobody
+// has come to read them within the partition timeout; others fail their consumers.
+// Idempotent.
 func (t *TaskIO) Close() error {
 	s := t.stack
 	s.mu.Lock()
@@ -289,6 +290,9 @@ func (t *TaskIO) Close() error {
 	}
 	for _, p := range slices.Backward(t.Outputs) {
 		p.Close()
+		if !p.Ended() {
+			s.group.AfterFunc("linger-timeout", s.options.PartitionTimeout, func(context.Context) { p.FailUnread(ErrNeverRead) })
+		}
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ type Error struct {
 	Code    Code
 	Message string
 	Hint    string // what to do, if we know
+	// Unreached says that the call did not reach a JobManager, or its answer did not
+	// reach us; else the JobManager says so itself.
+	Unreached bool
 }
 
 func (e *Error) Error() string {

@@ -79,6 +79,9 @@ func (w *World) answer(c *call) {
 		result = "fails"
 	}
 	w.trace(c.topic, "%s %s: %s", c.by.p.name, c.what, result)
+	if c.topic == topicDial && !w.healed {
+		w.firstAsked = w.rng.IntN(len(w.jms))
+	}
 	c.verdict <- err
 }
 

@@ -17,14 +17,16 @@ type dialer struct {
 
 var _ rpc.Dialer = dialer{}
 
-// Dial asks the JobManagers in turn.
+// Dial asks the JobManagers in turn, beginning with one that the seed chooses: there
+// may be one that does not know yet that it leads no more.
 func (d dialer) Dial(ctx context.Context, h rpc.SessionHandler) (rpc.Session, error) {
 	w := d.w
 	if err := w.await(ctx, topicDial, d.by, "jobmanagers", false); err != nil {
 		return nil, err
 	}
 	err := errNetwork
-	for _, p := range w.jms {
+	for n := range w.jms {
+		p := w.jms[(n+w.firstAsked)%len(w.jms)]
 		jm := p.running()
 		if jm == nil || !w.reachable(d.by.p.name, p.name) {
 			continue
@@ -165,6 +167,27 @@ func (w *World) breakOff(e *sessionEnd) {
 		w.putLocked(topicControl, end.inbox, end.other.by.p.name, end.by.p.name, item{what: "broken", deliver: func() { end.end(errBroken) }})
 		w.mu.Unlock()
 	}
+}
+
+// unsettle breaks a TaskManager's sessions, so that it looks for a leader anew.
+func (w *World) unsettle() {
+	p := w.someRunning(w.tms)
+	if p == nil {
+		return
+	}
+	w.trace("fault", "sessions of %s", p.name)
+	for _, e := range p.running().sessions() {
+		if !e.over() {
+			w.breakOff(e)
+		}
+	}
+}
+
+// over says whether the session has ended here.
+func (e *sessionEnd) over() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mu.closed
 }
 
 // describe names a message for the trace.

@@ -86,7 +86,11 @@ func (w *World) inject(k Kind) {
 		}
 	case Overtake:
 		w.registry.OvertakeLeader()
+		d = w.duration(time.Second, 20*time.Second)
 		w.noticeAt = w.now().Add(d)
+		if leader := w.oracle.leader(); leader != nil && w.chance(0.5) {
+			leader.trouble[RegistryHang] = w.noticeAt // not by a write that is refused either
+		}
 		w.fault(k, "unnoticed for %s", d)
 	case Expire:
 		w.registry.ExpireLeader()

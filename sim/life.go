@@ -11,10 +11,14 @@ import (
 )
 
 // healBound is how much simulated time a job has to end after the last fault.
-const healBound = 4 * time.Minute
+const healBound = 2 * time.Minute
 
 // maxSteps bounds the first phase, so that no seed takes much longer than others.
 const maxSteps = 12_000
+
+// maxRushes bounds the steps of what follows, for jobs that fail as fast as they are
+// restarted.
+const maxRushes = 100_000
 
 // Result is what a life has come to.
 type Result struct {
@@ -22,8 +26,10 @@ type Result struct {
 	Steps int
 	Links int
 	Age   time.Duration // simulated
-	Trace []string
-	Plan  Plan
+	// Rescue is how much simulated time the job took to its end after the faults.
+	Rescue time.Duration
+	Trace  []string
+	Plan   Plan
 }
 
 // Live lives one life. It is to be called on the root goroutine of a synctest bubble.
@@ -43,21 +49,23 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 		w.step()
 	}
 	w.heal()
+	healed := w.age()
 	w.rushUntil("the job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
 	if w.faults > 0 {
 		w.marks.add(MarkRescued)
 	}
+	rescue := w.age() - healed
 	w.finish(c)
-	return Result{Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
+	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
 }
 
 // rushUntil demands progress.
 func (w *World) rushUntil(what string, bound time.Duration, done func() bool) {
 	w.t.Helper()
-	until := w.now().Add(bound)
+	until, most := w.now().Add(bound), w.steps+maxRushes
 	for !done() {
 		w.rush()
-		if w.now().After(until) {
+		if w.now().After(until) || w.steps > most {
 			w.fail("after %s without faults it is still not so: %s\n%s", bound, what, w.state())
 		}
 	}

@@ -149,6 +149,10 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch m := m.(type) {
+	case rpc.Heartbeat:
+		if newest := o.mu.epochs[by]; m.Epoch < newest {
+			o.w.wrong("%s follows a leader of epoch %d, and one of %d had registered it", by.p.name, m.Epoch, newest)
+		}
 	case rpc.TaskStateChanged:
 		o.startedLocked(by, m)
 	case rpc.TriggerCheckpoint:

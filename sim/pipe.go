@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"slices"
 
 	"github.com/weirflow/weir/netstack/link"
@@ -99,4 +100,18 @@ var _ link.Courier = courier{}
 // Carry puts a frame on its way.
 func (c courier) Carry(p link.Pipe, _ int, deliver func()) {
 	c.w.put(topicData, p.String(), p.From, p.To, item{deliver: deliver})
+}
+
+// transport is the data network as one instance sees it.
+type transport struct {
+	link.Transport
+	by *instance
+}
+
+// Dial refuses what was killed.
+func (t transport) Dial(ctx context.Context, address string) (link.Conn, error) {
+	if t.by.dead.Load() {
+		return nil, errNetwork
+	}
+	return t.Transport.Dial(ctx, address)
 }

@@ -58,7 +58,7 @@ func oneOf[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(va
 // Draw draws a plan.
 func Draw(rng *rand.Rand) Plan {
 	p := Plan{
-		JobManagers: oneOf(rng, 1, 1, 2), TaskManagers: 1 + rng.IntN(3), Slots: 1 + rng.IntN(3),
+		JobManagers: oneOf(rng, 1, 2), TaskManagers: 1 + rng.IntN(3), Slots: 1 + rng.IntN(3),
 		HeartbeatInterval: oneOf(rng, 100*time.Millisecond, 500*time.Millisecond, 2*time.Second),
 		Lag:               oneOf(rng, 0.05, 0.2, 0.5), Tick: oneOf(rng, time.Millisecond, 3*time.Millisecond, 10*time.Millisecond),
 		Burst: oneOf(rng, 1, 4, 16), Life: time.Duration(3+rng.IntN(12)) * time.Second,
@@ -98,7 +98,7 @@ func drawJob(rng *rand.Rand, slots int, life time.Duration) JobPlan {
 		MaxParallelism: oneOf(rng, 4, 7, 128),
 	}
 	// The numbers last about two thirds of the first phase, were there no faults.
-	bursts := max(1, j.Numbers*j.Splits/(j.Sources*j.Burst))
+	bursts := max(1, j.Numbers*j.Splits/(min(j.Sources, j.Splits)*j.Burst))
 	j.Pause = max(time.Millisecond, life*2/3/time.Duration(bursts))
 	return j
 }

@@ -112,7 +112,7 @@ func (w *World) startTaskManager(i *instance) error {
 	run := weir.Incarnation(w.rng.Uint64())
 	i.stack, err = netstack.New(netstack.Options{
 		TaskManager: id, Incarnation: run, Cluster: "sim", Listen: i.p.name + ":0",
-		Transport: w.network.Host(i.p.name), Memory: w.Plan.Memory, Logger: w.logger.Named(i.p.name),
+		Transport: transport{w.network.Host(i.p.name), i}, Memory: w.Plan.Memory, Logger: w.logger.Named(i.p.name),
 	})
 	if err != nil {
 		return err

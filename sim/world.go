@@ -55,6 +55,8 @@ type World struct {
 	began    time.Time
 	lines    []string
 	sessions int
+	// firstAsked is the JobManager that the TaskManager that dials now asks first.
+	firstAsked int
 
 	mu struct {
 		sync.Mutex
@@ -196,6 +198,10 @@ func (w *World) step() {
 	w.healDue()
 	if !w.healed {
 		if w.snipe() {
+			return
+		}
+		if !w.noticeAt.IsZero() && w.chance(0.02) {
+			w.unsettle()
 			return
 		}
 		if w.now().After(w.nextOne) && len(w.Plan.Faults) > 0 {

@@ -107,6 +107,18 @@ func RebaseChannels(channels []weir.ChannelStateHandle, location, dir string) []
 	return rebased
 }
 
+// Foreign is the absolute name of a blob in the store at a location.
+func Foreign(location, name string) string { return location + foreignSeparator + name }
+
+// CutForeign splits a name that [Foreign] made; others are not foreign.
+func CutForeign(name string) (location, rest string, foreign bool) {
+	i := strings.LastIndex(name, foreignSeparator)
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+len(foreignSeparator):], true
+}
+
 // SplitLocation cuts the path of a snapshot, as people write it, into the location
 // of a store and the name of its _metadata in it: /data/ck/<job>/chk-9 and
 // /data/ck/<job>/chk-9/_metadata both become /data/ck and <job>/chk-9/_metadata. A

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/binary"
+	"strings"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 
@@ -63,6 +65,8 @@ func (l *loop) run(records int) {
 	}
 	for range records {
 		key, at := l.made.next()
+		r := record{key, body}
+		key = user.key(r)
 		hash := xxh3.HashString(key)
 		to := hash >> 63 // the upper half of the key groups is the second counter's
 		s := open[to]
@@ -77,7 +81,7 @@ func (l *loop) run(records int) {
 		binary.LittleEndian.PutUint64(b[4:], hash)
 		copy(b[12:], key)
 		binary.LittleEndian.PutUint64(b[12+keyBytes:], uint64(at))
-		copy(b[20+keyBytes:], body)
+		copy(b[20+keyBytes:], r.Body)
 		s.n += recordBytes
 	}
 	for i := range open {
@@ -93,25 +97,33 @@ func (l *loop) run(records int) {
 	}
 }
 
+// decode reads a record, whose strings alias the segment.
+func decode(b []byte) (r record, hash uint64, at int64, rest []byte) {
+	end := 4 + binary.LittleEndian.Uint32(b)
+	hash = binary.LittleEndian.Uint64(b[4:])
+	r.Key = text(b[12 : 12+keyBytes])
+	at = int64(binary.LittleEndian.Uint64(b[12+keyBytes:]))
+	r.Body = text(b[20+keyBytes : end])
+	return r, hash, at, b[end:]
+}
+
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // tableCounter counts in a paged table, batch by batch.
 func tableCounter() func(b []byte) {
 	t := newTable()
 	return func(b []byte) {
 		var hashes [batchSize]uint64
-		var keys [batchSize][]byte
+		var rs [batchSize]record
 		var at [batchSize]int64
 		for len(b) > 0 {
 			n := 0
 			for ; n < batchSize && len(b) > 0; n++ {
-				size := binary.LittleEndian.Uint32(b)
-				hashes[n] = binary.LittleEndian.Uint64(b[4:])
-				keys[n] = b[12 : 12+keyBytes]
-				at[n] = int64(binary.LittleEndian.Uint64(b[12+keyBytes:]))
-				b = b[4+size:]
+				rs[n], hashes[n], at[n], b = decode(b)
 			}
 			t.touch(hashes[:n])
 			for i := range n {
-				addTo(t.value(hashes[i], keys[i]), at[i])
+				user.add(t.value(hashes[i], rs[i].Key), at[i])
 			}
 		}
 	}
@@ -122,16 +134,15 @@ func mapCounter() func(b []byte) {
 	m := make(map[string]*total)
 	return func(b []byte) {
 		for len(b) > 0 {
-			size := binary.LittleEndian.Uint32(b)
-			key := b[12 : 12+keyBytes]
-			t := m[string(key)]
+			var r record
+			var at int64
+			r, _, at, b = decode(b)
+			t := m[r.Key]
 			if t == nil {
 				t = &total{}
-				m[string(key)] = t
+				m[strings.Clone(r.Key)] = t
 			}
-			t.Count++
-			t.At = int64(binary.LittleEndian.Uint64(b[12+keyBytes:]))
-			b = b[4+size:]
+			user.add(t, at)
 		}
 	}
 }

@@ -29,15 +29,27 @@ func (r *random) next() uint64 {
 	return x
 }
 
-// record is what a source emits: about 100 bytes on the wire.
+// record is what a source emits, with a time: about 100 bytes on the wire.
 type record struct {
 	Key  string
-	At   int64
 	Body string
 }
 
 // total is the state of a key.
 type total struct{ Count, At int64 }
+
+// user holds the user's functions, the same for job and loops, as a program does that
+// learns them at run time. They are not inlined in either.
+var user = &struct {
+	key func(record) string
+	add func(*total, int64)
+}{keyOf, add}
+
+//go:noinline
+func keyOf(r record) string { return r.Key }
+
+//go:noinline
+func add(t *total, at int64) { t.Count++; t.At = at }
 
 // keyBlock is how many keys a generator cuts from one string.
 const keyBlock = 1024

@@ -27,10 +27,10 @@ const report = 256
 func (j *job) define() flow.Job {
 	return flow.Define("exchange", func(g *flow.Graph, _ struct{}) error {
 		in := flow.From(g, "source", source{j}, flow.Parallelism(1))
-		byKey := flow.KeyBy(in, "by-key", func(r record) string { return r.Key })
+		byKey := flow.KeyBy(in, "by-key", user.key)
 		counts := flow.Process(byKey, "count", func(s *flow.Setup) flow.Processor[string, record, total] {
 			c := &counter{job: j, total: flow.NewValue[total](s, "total")}
-			c.add = func(t *total) { t.Count++; t.At = c.at }
+			c.add = func(t *total) { user.add(t, c.at) }
 			return c
 		}, flow.Parallelism(counters), flow.Borrow())
 		flow.To(counts, "discard", flow.Discard[total]())
@@ -63,7 +63,7 @@ func (r *reader) Snapshot() ([][]byte, error) { return nil, nil }
 func (r *reader) Poll(emit func(int64, record) bool) (operator.SourceStatus, error) {
 	for allowed := r.job.allowed.Load(); r.made.at < allowed; {
 		key, at := r.made.next()
-		if !emit(operator.NoTimestamp, record{key, at, body}) {
+		if !emit(at, record{key, body}) {
 			return operator.SourceMore, nil
 		}
 	}
@@ -78,8 +78,8 @@ type counter struct {
 	n     int64
 }
 
-func (c *counter) Process(_ *flow.Context[string], r record, _ *flow.Out[total]) error {
-	c.at = r.At
+func (c *counter) Process(ctx *flow.Context[string], _ record, _ *flow.Out[total]) error {
+	c.at = ctx.Timestamp()
 	c.total.Update(c.add)
 	if c.n++; c.n%report == 0 {
 		c.job.report()

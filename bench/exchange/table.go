@@ -1,6 +1,9 @@
 package main
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 const (
 	batchSize = 64
@@ -56,15 +59,15 @@ func (g *group) grow() {
 }
 
 // value finds or makes an entry and returns its value.
-func (t *table) value(hash uint64, key []byte) []byte {
+func (t *table) value(hash uint64, key string) *total {
 	g, tag := t.group(hash), uint32(hash)
 	i := tag & g.mask
 	for ; g.slots[i] != 0; i = (i + 1) & g.mask {
 		if s := g.slots[i]; uint32(s>>32) == tag {
 			at := uint32(s) - 1
 			p, off := g.pages[at>>12], at&(pageBytes-1)
-			if n := binary.LittleEndian.Uint16(p[off:]); int(n) == len(key) && string(p[off+entryKey:off+entryValue]) == string(key) {
-				return p[off+entryValue : off+entryBytes]
+			if n := binary.LittleEndian.Uint16(p[off:]); int(n) == len(key) && string(p[off+entryKey:off+entryValue]) == key {
+				return (*total)(unsafe.Pointer(&p[off+entryValue]))
 			}
 		}
 	}
@@ -80,7 +83,7 @@ func (t *table) value(hash uint64, key []byte) []byte {
 	if g.n++; 4*g.n > 3*len(g.slots) {
 		g.grow()
 	}
-	return p[off+entryValue : off+entryBytes]
+	return (*total)(unsafe.Pointer(&p[off+entryValue]))
 }
 
 // touch loads the slots of all keys, then their entries, so that misses overlap.
@@ -97,11 +100,4 @@ func (t *table) touch(hashes []uint64) {
 		}
 	}
 	t.sum = sum
-}
-
-// addTo counts in a value.
-func addTo(v []byte, at int64) {
-	_ = v[15]
-	binary.LittleEndian.PutUint64(v, binary.LittleEndian.Uint64(v)+1)
-	binary.LittleEndian.PutUint64(v[8:], uint64(at))
 }

@@ -49,6 +49,11 @@ func badJobs() []flow.Job {
 			flow.To(numbers(g, ""), "out", sink, flow.Parallelism(-1))
 			return nil
 		}),
+		job("bounded", func(g *flow.Graph) error {
+			few := generator.New(generator.Options{Records: 100, End: true}, func(n int64) int64 { return n })
+			flow.To(flow.From(g, "numbers", few), "out", sink)
+			return nil
+		}),
 		job("code-panics", func(g *flow.Graph) error {
 			flow.To(flow.Map(numbers(g, "numbers"), "divide", func(n int64) int64 { return 1 / (n - 20) }), "out", sink)
 			return nil

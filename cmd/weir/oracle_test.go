@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/weirflow/weir"
@@ -23,6 +24,8 @@ const demoKeys = 16
 type picture struct {
 	positions map[int64]int64 // of the sources: split to numbers emitted
 	of        int64           // number of splits
+	keys      int64
+	files     int // number of handles that lie in files
 	tallies   map[string]checkpointdemo.Tally
 }
 
@@ -45,6 +48,17 @@ func look(ctx context.Context, dir, checkpoint string) (picture, error) {
 	if err != nil {
 		return picture{}, err
 	}
+	p.keys = demoKeys
+	if text := s.Header.Params["keys"]; text != "" {
+		if p.keys, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return picture{}, err
+		}
+	}
+	s.Handles(func(h weir.StateHandle) {
+		if h.File != "" {
+			p.files++
+		}
+	})
 	source := s.Operator(weir.OperatorIDOf("datagen"))
 	if source == nil {
 		return picture{}, fmt.Errorf("%s has no source", checkpoint)
@@ -101,7 +115,7 @@ func (p picture) expected() map[string]checkpointdemo.Tally {
 	for split, done := range p.positions {
 		for i := range done {
 			n := split + i*p.of
-			key := checkpointdemo.KeyName(int(n % demoKeys))
+			key := checkpointdemo.KeyName(int(n % p.keys))
 			t := all[key]
 			all[key] = checkpointdemo.Tally{Count: t.Count + 1, Sum: t.Sum + n}
 		}

@@ -2,6 +2,7 @@ package jobmaster
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/planted"
@@ -158,7 +159,9 @@ func (c *Core) tryDeploy() {
 		at, _ := c.scheduler.Place(id)
 		c.graphStep(execgraph.Assign{Subtask: id, At: at})
 	}
-	for id := range c.affectedTasks() {
+	// From the sinks to the sources, since TaskManagers set buffers aside in the order
+	// of deployments: nobody may borrow what a task downstream needs to get on.
+	for _, id := range slices.Backward(slices.Collect(c.affectedTasks())) {
 		c.graphStep(execgraph.Deploy{Subtask: id})
 	}
 	clear(c.splits)

@@ -187,27 +187,44 @@ func (l *loop) deleteCheckpoint(ctx context.Context, a checkpointing.DeleteCheck
 // readSnapshot reads what a run starts from. Handles of another job's snapshot are
 // made absolute.
 func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
-	s, err := store.NewMetadataStore(l.deps.Blobs).Read(ctx, a.Metadata)
+	var s *snapshotmeta.Snapshot
 	var states map[weir.OperatorID][]byte
-	dir := path.Dir(path.Dir(a.Metadata))
+	location, name, foreign := snapshotmeta.CutForeign(a.Metadata)
+	dir := path.Dir(path.Dir(name))
+	blobs, err := l.blobsAt(location, foreign)
 	if err == nil {
-		states, err = coordinatorStates(ctx, l.deps.Blobs, dir, s)
+		s, err = store.NewMetadataStore(blobs).Read(ctx, name)
+	}
+	if err == nil {
+		states, err = coordinatorStates(ctx, blobs, dir, s)
 	}
 	if err != nil {
 		return SnapshotUnreadable{Run: a.Run, Failure: weir.Failure{
 			Message: fmt.Sprintf("read snapshot %s: %v", a.Metadata, err), Fault: weir.FaultOutside, NoRetry: beyondRepair(err), Subtask: -1,
 		}}
 	}
-	if dir != l.spec.Directory {
+	if foreign || dir != l.spec.Directory {
 		for i := range s.Operators {
 			for k := range s.Operators[i].Subtasks {
 				t := &s.Operators[i].Subtasks[k]
-				t.State = snapshotmeta.RebaseState(t.State, "", dir) // the same store, wherever a host has mounted it
+				t.State = snapshotmeta.RebaseState(t.State, location, dir) // location "": the same store, wherever a host has mounted it
 			}
 		}
 		s.Channels = snapshotmeta.RebaseChannels(s.Channels, "", dir)
 	}
 	return SnapshotLoaded{Run: a.Run, Snapshot: s, Coordinators: states}
+}
+
+// blobsAt is the checkpoint store, or another one.
+func (l *loop) blobsAt(location string, foreign bool) (blobstore.Store, error) {
+	switch {
+	case !foreign:
+		return l.deps.Blobs, nil
+	case l.deps.OpenStore == nil:
+		return nil, fmt.Errorf("%w: %s", snapshotmeta.ErrForeign, location)
+	default:
+		return l.deps.OpenStore(location)
+	}
 }
 
 // beyondRepair says whether trying to read again cannot help.

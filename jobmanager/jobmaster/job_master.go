@@ -21,6 +21,7 @@ import (
 type Deps struct {
 	Catalog      operator.Catalog
 	Blobs        blobstore.Store
+	OpenStore    func(location string) (blobstore.Store, error) // another one; nil: there is none
 	Jobs         *ha.JobStore
 	Epoch        weir.LeaderEpoch
 	Slots        Slots

@@ -136,7 +136,7 @@ func (l *loop) handle(letter letter) {
 	case cancelled:
 		l.cancel()
 	case ask:
-		x.reply <- l.report()
+		x.reply <- l.shown()
 	case effectDone:
 		l.calls--
 		if x.event != nil {
@@ -300,6 +300,28 @@ func (l *loop) report() Report {
 	}
 	r.View = l.core.View(time.Now())
 	r.Stats, r.Hosts = maps.Clone(l.stats), maps.Clone(l.hosts)
+	return r
+}
+
+// shown is what outsiders are shown. A final status is one only once it is recorded: a
+// leader that was overtaken without knowing may believe that the job has failed, when
+// another one runs it.
+func (l *loop) shown() Report {
+	r := l.report()
+	if l.status.terminalWritten {
+		return r
+	}
+	switch r.View.Status {
+	case rpc.JobFailed:
+		r.View.Status = rpc.JobFailing
+	case rpc.JobCanceled:
+		r.View.Status = rpc.JobCancelling
+	case rpc.JobFinished:
+		r.View.Status = rpc.JobRunning
+	default:
+		return r
+	}
+	r.Ended = time.Time{}
 	return r
 }
 

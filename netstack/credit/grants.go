@@ -86,6 +86,11 @@ func (g *Grants) Recycled() (giveUp, announce bool) {
 	return false, g.gain()
 }
 
+// MayWait says whether an announcement that is due can wait for more to gather: the
+// sender has more than three times as much left, so it will not run dry, and the next
+// data that arrives is the occasion to ask again.
+func (g *Grants) MayWait() bool { return 4*g.unannounced < g.Free() }
+
 // Announce returns the accumulated credit for one AddCredit message.
 func (g *Grants) Announce() int {
 	n := g.unannounced

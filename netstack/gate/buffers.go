@@ -98,7 +98,7 @@ func (g *InputGate) buffersChanged() {
 			break
 		}
 		c.floating = append(c.floating, b)
-		if c.grants.Got() {
+		if c.dueLocked(c.grants.Got()) {
 			due = append(due, c)
 		}
 	}

@@ -187,6 +187,38 @@ func TestDataWithoutCreditFailsTheChannel(t *testing.T) {
 	}
 }
 
+// Credit is announced in quarters of the window, but never so late that the producer
+// runs dry.
+func TestAnnouncementsGatherWhileTheProducerHasCredit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 1, 0, 2, 14, 40)
+	u := f.up[0]
+	for range 2 {
+		u.data(t, 1, 14)
+	}
+	f.poll(t)
+	window, messages := f.up[0].credit, u.due
+	if window < 12 {
+		t.Fatalf("credit %d", window)
+	}
+	for range 160 {
+		if u.credit == 0 {
+			t.Fatal("the producer ran dry")
+		}
+		u.data(t, 1, 14)
+		f.poll(t)
+	}
+	if n := u.due - messages; n < 160/5 || n > 160/3 {
+		t.Errorf("%d announcements for 160 messages", n)
+	}
+	for u.credit > 0 { // while the task takes nothing, the producer gets all there is
+		u.data(t, 1, 14)
+	}
+	if n := u.channel.Announce(); n != 0 {
+		t.Errorf("%d credits were kept back", n)
+	}
+}
+
 func TestMessagesThatAreOutOfOrderAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]wire.Buffer{

@@ -42,6 +42,7 @@ type RemoteChannel struct {
 	floating   []*buffer.Buffer // free
 	missing    int              // exclusive buffers that the pool owes
 	waiting    bool             // in gate.mu.waiting
+	deferred   bool             // an announcement is due, and waits for more to gather
 	next       uint32           // the sequence number that comes next
 	queue      ring[received]
 	priority   int  // priority events, at the front of the queue
@@ -101,7 +102,18 @@ func (c *RemoteChannel) takeExclusiveLocked() (announce bool) {
 			announce = true
 		}
 	}
-	return announce
+	return c.dueLocked(announce)
+}
+
+// dueLocked says whether to send an announcement now, if one became due or was
+// deferred before.
+func (c *RemoteChannel) dueLocked(announce bool) bool {
+	c.deferred = c.deferred || announce
+	if !c.deferred || c.grants.MayWait() {
+		return false
+	}
+	c.deferred = false
+	return true
 }
 
 // Open connects the channel with its producer and returns the initial credit. It
@@ -114,6 +126,7 @@ func (c *RemoteChannel) Open(up Upstream) (initial int, ok bool) {
 	}
 	c.up = up
 	c.grants.Announce() // what came since the gate was made is part of the initial credit
+	c.deferred = false
 	initial, size := c.grants.Free(), c.channel.size
 	c.gate.mu.Unlock()
 	if size > 0 {
@@ -136,7 +149,7 @@ func (c *RemoteChannel) Take(h wire.Buffer) (*buffer.Buffer, error) {
 		return nil, nil
 	}
 	b, err := c.takeFreeLocked(h)
-	announce := err == nil && c.backlogLocked(int(h.Backlog))
+	announce := err == nil && c.dueLocked(c.backlogLocked(int(h.Backlog)))
 	c.gate.mu.Unlock()
 	if announce {
 		c.announceDue()
@@ -240,7 +253,7 @@ func (c *RemoteChannel) DeliverEvent(h wire.Buffer, event []byte) error {
 		g.mu.Unlock()
 		return err
 	}
-	announce := c.backlogLocked(int(h.Backlog))
+	announce := c.dueLocked(c.backlogLocked(int(h.Backlog)))
 	c.stopped = c.stopped || h.Type.Blocks()
 	c.channel.complete = wire.IsEndOfPartition(event)
 	wake, urgent := c.queueEventLocked(h, event)
@@ -248,6 +261,7 @@ func (c *RemoteChannel) DeliverEvent(h wire.Buffer, event []byte) error {
 	if h.Type.Blocks() && c.without {
 		surplus, c.floating = c.floating, nil
 		c.grants.GiveUp()
+		c.deferred = false
 	}
 	g.mu.Unlock()
 	g.tell(wake, urgent)
@@ -292,7 +306,7 @@ func (c *RemoteChannel) goFirstLocked(r received) (wake bool) {
 // Backlog takes the producer's backlog, which it announced because it has no credit.
 func (c *RemoteChannel) Backlog(n int) {
 	c.gate.mu.Lock()
-	announce := !c.closed && !c.stopped && c.backlogLocked(n)
+	announce := !c.closed && !c.stopped && c.dueLocked(c.backlogLocked(n))
 	c.gate.mu.Unlock()
 	if announce {
 		c.announceDue()
@@ -380,6 +394,7 @@ func (c *RemoteChannel) Recycle(b *buffer.Buffer) {
 	b.Renew()
 	c.exclusive = append(c.exclusive, b)
 	giveUp, announce := c.grants.Recycled()
+	announce = c.dueLocked(announce)
 	var surplus *buffer.Buffer
 	if giveUp {
 		surplus = pop(&c.floating)

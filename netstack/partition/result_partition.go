@@ -110,8 +110,9 @@ func (p *ResultPartition) Subpartitions() int { return len(p.subpartitions) }
 func (p *ResultPartition) Subpartition(i int) *Subpartition { return p.subpartitions[i] }
 
 // Emit appends one record, whose payload is copied. It may wait for a buffer. After
-// Fail it drops the record. It panics with [ErrRecordTooLarge].
-func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
+// Fail it drops the record. It panics with [ErrRecordTooLarge]. It says whether there
+// is something to look after: a segment was begun, or a flush is asked for.
+func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) (look bool) {
 	i := 0
 	switch p.partitioning {
 	case Forward:
@@ -133,12 +134,16 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) {
 	if w.pos+wire.MaxElementHead+len(payload) <= len(w.data) {
 		w.pos += wire.PutRecordHead(w.data[w.pos:], p.partitioning == Hash, hash, w.base, timestamp, len(payload))
 		w.pos += copy(w.data[w.pos:], payload)
+		if !p.eachRecord {
+			return p.flush.Load()
+		}
 	} else {
 		p.emitAcross(i, hash, timestamp, payload)
 	}
 	if p.eachRecord {
 		p.publish(i)
 	}
+	return true
 }
 
 // EmitTo appends one record to a subpartition, without a hash; else it is [ResultPartition.Emit].
@@ -357,6 +362,15 @@ func (p *ResultPartition) Fail(cause error) {
 	close(p.stop)
 	for _, s := range p.subpartitions {
 		s.fail(cause)
+	}
+}
+
+// FailUnread ends the subpartitions that have no reader.
+func (p *ResultPartition) FailUnread(cause error) {
+	for _, s := range p.subpartitions {
+		if !s.attached() {
+			s.fail(cause)
+		}
 	}
 }
 

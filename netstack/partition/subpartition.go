@@ -222,6 +222,13 @@ func (s *Subpartition) backlogLocked() int {
 	return s.mu.data
 }
 
+// attached says whether the subpartition has a reader.
+func (s *Subpartition) attached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.notify != nil
+}
+
 // Backlog is the number of segments that wait for the reader.
 func (s *Subpartition) Backlog() int {
 	s.mu.Lock()

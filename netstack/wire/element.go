@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // Bounds of elements, in bytes.
@@ -58,7 +59,7 @@ func PutRecordHead(dst []byte, keyed bool, hash uint64, base, timestamp int64, s
 	if timestamp != NoTimestamp {
 		kind = KindTimedRecord
 		delta = zigzag(timestamp - base)
-		body += uvarintLen(delta)
+		body += (bits.Len64(delta|1) + 6) / 7
 	}
 	if keyed {
 		body += 8
@@ -91,11 +92,16 @@ func PutStatus(dst []byte, k Kind) int {
 	return 2
 }
 
-// putUvarint is binary.PutUvarint, short enough to be inlined for small numbers.
+// putUvarint is binary.PutUvarint without a loop for small numbers. dst has room for
+// the longest.
 func putUvarint(dst []byte, v uint64) int {
-	if v < 0x80 {
+	if v < 1<<7 {
 		dst[0] = byte(v)
 		return 1
+	}
+	if v < 1<<14 {
+		dst[0], dst[1] = byte(v)|0x80, byte(v>>7)
+		return 2
 	}
 	return binary.PutUvarint(dst, v)
 }

@@ -68,7 +68,8 @@ func ErrorOf(err error) error {
 		}
 		return &rpc.Error{Code: code, Message: st.Message(), Hint: detail.GetHint()}
 	}
-	return &rpc.Error{Code: codeOf(st.Code()), Message: st.Message()}
+	code := codeOf(st.Code())
+	return &rpc.Error{Code: code, Message: st.Message(), Unreached: code == rpc.CodeUnavailable}
 }
 
 // codeOf is for statuses that are not ours, for example of a broken connection.

@@ -210,6 +210,7 @@ func (t *PageTable) kill(g *group, ref uint32) {
 // to the tail, and drops the page.
 func (t *PageTable) compact(g *group, number, except uint32) {
 	src := g.dir[number].p
+	t.moved()
 	for off, end := pageHeader, src.used(); off < end; {
 		size := t.lay.sizeAt(src, off)
 		from := number<<pageUnitBits | uint32(off/unit)

@@ -52,6 +52,14 @@ func (p *page) span(off, n int) []byte {
 	return unsafe.Slice(&p.b[0], off+n)[off : off+n : off+n]
 }
 
+// at is the byte at an offset, which must be in the page. Unlike p.b[off] it does not
+// read the page's first byte to see that p is not nil, which would bring a cache line
+// for nothing.
+func (p *page) at(off int) *byte { return (*byte)(unsafe.Add(unsafe.Pointer(p), off)) }
+
+// fixedSpan is span for what does not reach beyond the page, by way of at.
+func (p *page) fixedSpan(off, n int) []byte { return unsafe.Slice(p.at(off), n) }
+
 // pageRef is an element of a key group's directory of pages.
 type pageRef struct {
 	p     *page  // nil: the number is free

@@ -21,7 +21,7 @@ type PageTable struct {
 	groups  []group
 	first   uint32 // key group of groups[0]
 	max     uint64 // number of key groups of the operator
-	version uint32 // of all slots: moves when an entry's slot may have; never 0
+	version uint32 // of all entries: moves when one's place may have; never 0
 	entries int
 	sink    uint64 // what Prefetch loaded, so that the loads are made
 }
@@ -55,10 +55,8 @@ type place struct {
 	at   uint32 // the page reference, or 0: the entry is not there
 }
 
-// find looks for an entry. A prefetched slot is the first of its chain with the
-// tag, or the empty one that ends the chain; inserting does not move slots, so
-// probing may begin there until the version moves. It is of the key alone.
-func (t *PageTable) find(ref *statebackend.Ref, hint statebackend.Hint) place {
+// find looks for an entry.
+func (t *PageTable) find(ref *statebackend.Ref) place {
 	if len(ref.Key) > statebackend.MaxKeyBytes || len(ref.Namespace) > statebackend.MaxNamespaceBytes {
 		t.oversize(ref)
 	}
@@ -66,12 +64,6 @@ func (t *PageTable) find(ref *statebackend.Ref, hint statebackend.Hint) place {
 	tag := slotTag(uint32(ref.Hash), ref.Namespace)
 	ix := g.index(tag)
 	i := tag & ix.mask
-	if hint.Version == t.version && len(ref.Namespace) == 0 {
-		if assert.Enabled {
-			t.checkHint(ix, tag, hint)
-		}
-		i = hint.Slot
-	}
 	want := makeHeader(uint32(ref.Hash), ref.Key, ref.Namespace)
 	for ; ; i = (i + 1) & ix.mask {
 		s := ix.slots[i]
@@ -95,40 +87,65 @@ func (t *PageTable) find(ref *statebackend.Ref, hint statebackend.Hint) place {
 	}
 }
 
-func (t *PageTable) checkHint(ix *index, tag uint32, hint statebackend.Hint) {
-	for i := tag & ix.mask; i != hint.Slot; i = (i + 1) & ix.mask {
-		s := ix.slots[i]
-		assert.That(s != 0 && uint32(s>>32) != tag, "heap: state %s: hint of another key", t.name)
-	}
-}
-
 // Get returns the value.
 func (t *PageTable) Get(ref statebackend.Ref, hint statebackend.Hint) (value []byte, ok bool) {
-	e := t.find(&ref, hint)
-	if e.at == 0 {
+	if len(ref.Namespace) == 0 {
+		if g, at := t.hinted(ref.Hash, ref.Key, hint); at != 0 {
+			return t.fixedAt(g, at), true
+		}
+	}
+	return t.get(&ref)
+}
+
+func (t *PageTable) get(ref *statebackend.Ref) (value []byte, ok bool) {
+	e := t.find(ref)
+	switch {
+	case e.at == 0:
 		return nil, false
+	case t.lay.fixed > 0:
+		return t.fixedAt(e.g, e.at), true
 	}
 	p, off := e.g.dir[e.at>>pageUnitBits].p, int(e.at&pageUnitMask)*unit
-	if t.lay.fixed > 0 {
-		return p.span(off+entryHeader, t.lay.fixed), true
-	}
 	n := int(binary.LittleEndian.Uint32(p.b[off+8:]))
 	return p.span(off+variableHeader+len(ref.Key)+len(ref.Namespace), n), true
 }
 
+// fixedAt is a fixed-size value for reading.
+func (t *PageTable) fixedAt(g *group, at uint32) []byte {
+	return g.dir[at>>pageUnitBits].p.fixedSpan(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed)
+}
+
 // Slot returns the value of a fixed-size table in place.
 func (t *PageTable) Slot(ref statebackend.Ref, hint statebackend.Hint) (value []byte, created bool) {
+	if len(ref.Namespace) == 0 {
+		if g, at := t.hinted(ref.Hash, ref.Key, hint); at != 0 {
+			return t.slotAt(g, at), false
+		}
+	}
+	return t.slot(&ref)
+}
+
+func (t *PageTable) slot(ref *statebackend.Ref) (value []byte, created bool) {
 	if t.lay.fixed == 0 {
 		t.misuse("Slot")
 	}
-	e := t.find(&ref, hint)
+	e := t.find(ref)
 	if e.at != 0 {
-		p := t.writable(e.g, e.at>>pageUnitBits)
-		return p.span(int(e.at&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
+		return t.slotAt(e.g, e.at), false
 	}
-	value = t.insert(e, &ref, 0)[entryHeader : entryHeader+t.lay.fixed : entryHeader+t.lay.fixed]
+	value = t.insert(e, ref, 0)[entryHeader : entryHeader+t.lay.fixed : entryHeader+t.lay.fixed]
 	clear(value)
 	return value, true
+}
+
+// slotAt is a fixed-size value for writing.
+func (t *PageTable) slotAt(g *group, at uint32) []byte {
+	r := &g.dir[at>>pageUnitBits]
+	p := r.p
+	if r.birth < t.led.fence.Load() {
+		p = t.copyPage(g, at>>pageUnitBits)
+	}
+	return p.fixedSpan(int(at&pageUnitMask)*unit+entryHeader, t.lay.fixed)
 }
 
 // Put sets the value.
@@ -140,7 +157,7 @@ func (t *PageTable) Put(ref statebackend.Ref, hint statebackend.Hint, value []by
 		return
 	}
 	assert.That(len(value) <= statebackend.MaxValueBytes, "heap: a value of state %s has %d bytes", t.name, len(value))
-	e := t.find(&ref, hint)
+	e := t.find(&ref)
 	switch {
 	case e.at == 0:
 		t.setValue(t.insert(e, &ref, len(value)), &ref, value)
@@ -178,7 +195,7 @@ func (t *PageTable) setValue(entry []byte, ref *statebackend.Ref, value []byte) 
 
 // Delete removes the entry.
 func (t *PageTable) Delete(ref statebackend.Ref) bool {
-	e := t.find(&ref, statebackend.Hint{})
+	e := t.find(&ref)
 	if e.at == 0 {
 		return false
 	}

@@ -208,7 +208,7 @@ func (l layout) validate(run []byte) (int, error) {
 func (t *PageTable) restoreEntry(high uint64, entry []byte) bool {
 	h, key, namespace, _ := t.lay.parts(entry)
 	ref := statebackend.Ref{Hash: high<<32 | uint64(h.tag()), Key: key, Namespace: namespace}
-	e := t.find(&ref, statebackend.Hint{})
+	e := t.find(&ref)
 	if e.at != 0 {
 		return false
 	}

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/netstack/gate"
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/taskmanager/barrier"
@@ -76,9 +77,21 @@ func (g *CheckpointedGate) capture(ch int, base int64, b []byte) {
 }
 
 // toHead lets the barrier that a channel announced overtake: it may cut an element.
-func (g *CheckpointedGate) toHead(a barrier.ToHead) {
-	c := &g.channels[a.Channel]
-	if g.gates[c.gate].ToHead(c.local, a.ID) {
-		c.moved = a.ID
+func (g *CheckpointedGate) toHead(ch int, id weir.CheckpointID) {
+	c := &g.channels[ch]
+	c.announced = weir.NoCheckpoint
+	if g.gates[c.gate].ToHead(c.local, id) {
+		c.moved = id
+		g.sink.Hurry()
+	}
+}
+
+// letPass moves barriers to the head that were announced and that nobody waits for any
+// more: their senders have stopped behind them, and what overtakes next could not come.
+func (g *CheckpointedGate) letPass(id weir.CheckpointID) {
+	for ch := range g.channels {
+		if at := g.channels[ch].announced; at != weir.NoCheckpoint && at <= id {
+			g.toHead(ch, at)
+		}
 	}
 }

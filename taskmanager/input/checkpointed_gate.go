@@ -49,6 +49,8 @@ type Sink interface {
 	// ArmTimer asks for a call of Timeout after a time; CancelTimer calls it off.
 	ArmTimer(id weir.CheckpointID, after time.Duration)
 	CancelTimer(id weir.CheckpointID)
+	// Hurry asks for a call of PollPriority soon.
+	Hurry()
 	// Abort gives up a checkpoint whose barriers will not all come.
 	Abort(id weir.CheckpointID, reason weir.FailureReason)
 	// EndOfInput says that an input brings no more records.
@@ -114,10 +116,11 @@ type channel struct {
 	cutter wire.Cutter
 	// recording: what is polled is captured before it is cut.
 	recording bool
-	// moved is the checkpoint whose barrier was moved to the head of the channel.
-	moved   weir.CheckpointID
-	dataEnd bool // brings no more records
-	ended   bool
+	// announced is the newest checkpoint whose barrier may sit further back in the channel,
+	// moved the one whose barrier was moved to its head.
+	announced, moved weir.CheckpointID
+	dataEnd          bool // brings no more records
+	ended            bool
 }
 
 // New returns the input of a task with at least one gate.
@@ -268,6 +271,9 @@ func (g *CheckpointedGate) cut() error {
 	b.Input, b.N, b.Next = c.gate, 0, 0
 	g.batchBytes, g.batchDone = 0, 0
 	before := uncut(&c.cutter)
+	if !g.spanning {
+		b.N = c.cutter.Records(b.Hash[:], b.Timestamp[:], b.Payload[:])
+	}
 	var e wire.Element
 	for b.N < operator.BatchSize {
 		ok, err := c.cutter.Next(&e)

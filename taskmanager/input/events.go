@@ -52,6 +52,7 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	case item.Announcement:
 		b := weir.Barrier(ev)
 		b.Age += item.Spent
+		g.channels[ch].announced = b.ID
 		return g.step(ctx, barrier.Announcement{Channel: ch, Barrier: b}, gate.Item{})
 	case !overtakes && uncut(&g.channels[ch].cutter) > 0 && (!isBarrier || ev.ID != g.channels[ch].moved):
 		return g.fail(ch, fmt.Errorf("%w: %s", ErrHalfRecord, decoded))
@@ -83,13 +84,8 @@ func (g *CheckpointedGate) GiveUp(ctx context.Context, id weir.CheckpointID, rea
 	return g.step(ctx, barrier.GivenUp{ID: id, Reason: reason}, gate.Item{})
 }
 
-// Capturing is the checkpoint whose input is being captured, or NoCheckpoint.
-func (g *CheckpointedGate) Capturing() weir.CheckpointID {
-	if id := g.handler.Pending(); id == g.triggered {
-		return id
-	}
-	return weir.NoCheckpoint
-}
+// Pending is the checkpoint of which barriers are awaited, or NoCheckpoint.
+func (g *CheckpointedGate) Pending() weir.CheckpointID { return g.handler.Pending() }
 
 // step steps the barrier handler and does what it says. item is what was polled last, if
 // the event is a barrier.
@@ -115,13 +111,14 @@ func (g *CheckpointedGate) step(ctx context.Context, ev barrier.Event, item gate
 		case barrier.Recorded:
 			g.sink.Captured(a.ID, a.Stats)
 		case barrier.ToHead:
-			g.toHead(a)
+			g.toHead(a.Channel, a.ID)
 		case barrier.ArmTimer:
 			g.sink.ArmTimer(a.ID, a.After)
 		case barrier.CancelTimer:
 			g.sink.CancelTimer(a.ID)
 		case barrier.Abort:
 			g.sink.Abort(a.ID, a.Reason)
+			g.letPass(a.ID)
 		case barrier.Note:
 		}
 	}

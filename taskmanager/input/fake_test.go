@@ -231,6 +231,7 @@ func (s *fakeSink) Capture(id weir.CheckpointID, input, channel int, base int64,
 
 func (s *fakeSink) Captured(id weir.CheckpointID, _ barrier.Alignment) { s.add("captured %d", id) }
 func (s *fakeSink) ArmTimer(id weir.CheckpointID, d time.Duration)     { s.add("arm %d %s", id, d) }
+func (s *fakeSink) Hurry()                                             {}
 func (s *fakeSink) CancelTimer(id weir.CheckpointID)                   { s.add("cancel timer %d", id) }
 
 // inFlight cuts what was captured of a channel into payloads.

@@ -372,11 +372,11 @@ func (c *Coordinator) Decided(id weir.CheckpointID) {
 }
 
 // Abort gives a checkpoint up because its barriers will not all come, or what was in
-// flight cannot be captured: the JobManager and everybody downstream learn of it
-// (behaviour §14), unless it is known to be over already.
+// flight cannot be captured: the JobManager, unless it said so itself, and everybody
+// downstream learn of it (behaviour §14).
 func (c *Coordinator) Abort(id weir.CheckpointID, reason weir.FailureReason) {
 	c.last = max(c.last, id)
-	c.aborted.take(id)
+	known := c.aborted.take(id)
 	a := c.running[id]
 	switch {
 	case id == c.over:
@@ -386,7 +386,9 @@ func (c *Coordinator) Abort(id weir.CheckpointID, reason weir.FailureReason) {
 	default:
 		c.abortChannels(id, errAborted)
 	}
-	c.o.Reporter.Decline(id, reason, "")
+	if !known {
+		c.o.Reporter.Decline(id, reason, "")
+	}
 	c.o.Outputs.CancelBarrier(id)
 }
 

@@ -68,9 +68,10 @@ func (t *Task) onCaptured(ctx context.Context, r chanstate.Result) error {
 	return t.giveUp(ctx, r.ID, c.Err)
 }
 
-// giveUp ends the recording of input for a checkpoint that has failed.
+// giveUp lets the input not wait for the barriers of a checkpoint that has failed, nor
+// record for it.
 func (t *Task) giveUp(ctx context.Context, id weir.CheckpointID, cause error) error {
-	if cause == nil || t.in == nil || t.in.Capturing() != id {
+	if cause == nil || t.in == nil || t.in.Pending() != id {
 		return nil
 	}
 	return t.in.GiveUp(ctx, id, weir.CheckpointDeclined)
@@ -180,6 +181,9 @@ func (s sink) Captured(id weir.CheckpointID, a barrier.Alignment) {
 func (s sink) ArmTimer(id weir.CheckpointID, after time.Duration) {
 	s.t.inputTimer.arm(s.t, after, timeout{id: id})
 }
+
+// Hurry makes the task look at what overtakes.
+func (s sink) Hurry() { s.t.hurry() }
 
 // CancelTimer calls it off.
 func (s sink) CancelTimer(weir.CheckpointID) { s.t.inputTimer.disarm() }

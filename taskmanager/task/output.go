@@ -26,8 +26,9 @@ func (o *output) Emit(hash uint64, timestamp int64, payload []byte) {
 		o.emitFull(hash, timestamp, payload)
 		return
 	}
-	o.p.Emit(hash, timestamp, payload)
-	o.look()
+	if o.p.Emit(hash, timestamp, payload) {
+		o.look()
+	}
 }
 
 // EmitTo appends one record to a subpartition.

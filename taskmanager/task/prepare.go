@@ -23,14 +23,6 @@ import (
 // prepare makes everything that the loop needs, up to the restored state. What it made
 // is given back by clean, also after an error.
 func (t *Task) prepare(ctx context.Context) error {
-	spec, err := t.spec()
-	if err != nil {
-		return err
-	}
-	if t.io, err = t.r.Stack.OpenTask(spec); err != nil {
-		return fmt.Errorf("network buffers: %w", err)
-	}
-	t.ioHeld.Store(t.io)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -167,10 +168,35 @@ func (t *Task) Start(g *group.Group) error {
 	t.group = g
 	ctx, cancel := context.WithCancelCause(g.Context())
 	t.cancel = cancel
-	return g.GoThen(t.Goroutine(), func(context.Context) error {
+	if err := t.reserve(); err != nil {
+		cancel(err)
+		return err
+	}
+	err := g.GoThen(t.Goroutine(), func(context.Context) error {
 		defer cancel(nil)
 		return t.run(ctx)
 	}, t.exited)
+	if err != nil {
+		cancel(err)
+		return errors.Join(err, t.io.Close())
+	}
+	return nil
+}
+
+// reserve sets the task's network buffers aside. This is done in the order of
+// deployments, which go from the sinks to the sources: what is lent beyond the smallest
+// pools is then never in the way of a task downstream, without which the borrower
+// could not get on.
+func (t *Task) reserve() error {
+	spec, err := t.spec()
+	if err != nil {
+		return err
+	}
+	if t.io, err = t.r.Stack.OpenTask(spec); err != nil {
+		return fmt.Errorf("network buffers: %w", err)
+	}
+	t.ioHeld.Store(t.io)
+	return nil
 }
 
 // exited tells the owner how the goroutine ended.

@@ -25,7 +25,7 @@ const Window = 2 << 20
 // backlog is the number of accepted connections that may wait for Accept.
 const backlog = 256
 
-const method = "/weir.data.v1.Data/Exchange"
+const method = "/weir.data.v1.DataPlane/Exchange"
 
 var (
 	clientKeepalive = keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}
@@ -131,7 +131,7 @@ func (t *Transport) Listen(ctx context.Context, address string) (link.Listener, 
 		grpc.MaxConcurrentStreams(1),
 	)
 	l.server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "weir.data.v1.Data",
+		ServiceName: "weir.data.v1.DataPlane",
 		HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{
 			StreamName: exchange.StreamName, ServerStreams: true, ClientStreams: true,

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// demoFields are the fields of a line of weir demo -o json, exactly.
+var demoFields = []string{"bytes", "checkpoint", "duration_ms", "mode", "predicted_ms", "queued_bytes"}
+
+func TestDemoMeasuresWhatItsQueuesPredict(t *testing.T) {
+	t.Parallel()
+	dir, env := tempDirFor(t)
+	// 2 ms per record are 1000 records/s in two subtasks, half of what comes.
+	out, stderr, err := runWeir(t, built(t, weirBinary), []string{env}, "demo", "--interval", "1s", "--sleep", "2ms", "--duration", "60s", "-o", "json")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	leftOver(t, dir)
+	byMode := make(map[string][]map[string]any)
+	for _, line := range lines(t, out) {
+		if got := slices.Sorted(maps.Keys(line)); !slices.Equal(got, demoFields) {
+			t.Errorf("fields are %v, want %v", got, demoFields)
+		}
+		mode, _ := line["mode"].(string)
+		byMode[mode] = append(byMode[mode], line)
+	}
+	for _, mode := range []string{"aligned", "aligned-backpressure"} {
+		rows := byMode[mode]
+		if len(rows) != 6 {
+			t.Errorf("%s: %d checkpoints, want 6", mode, len(rows))
+			continue
+		}
+		last := 0.0
+		for _, row := range rows {
+			if id := row["checkpoint"].(float64); id <= last || row["duration_ms"].(float64) <= 0 || row["bytes"].(float64) <= 0 {
+				t.Errorf("%s: %v", mode, row)
+			} else {
+				last = id
+			}
+		}
+	}
+	var ratios []float64
+	for _, row := range byMode["aligned-backpressure"] {
+		if row["queued_bytes"].(float64) <= 0 || row["predicted_ms"].(float64) <= 0 {
+			t.Errorf("nothing was queued: %v", row)
+			continue
+		}
+		ratios = append(ratios, row["duration_ms"].(float64)/row["predicted_ms"].(float64))
+	}
+	slices.Sort(ratios)
+	if n := len(ratios); n > 0 {
+		if median := (ratios[(n-1)/2] + ratios[n/2]) / 2; median < 0.75 || median > 1.25 {
+			t.Errorf("measured ÷ predicted: median of %.2f is %.2f, want 0.75 to 1.25", ratios, median)
+		}
+	}
+}
+
+func TestDemoPrintsATableAndIsBoundedByItsDuration(t *testing.T) {
+	t.Parallel()
+	dir, env := tempDirFor(t)
+	out, stderr, err := runWeir(t, built(t, weirBinary), []string{env}, "demo", "--mode", "aligned", "--interval", "500ms", "--duration", "2s")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	leftOver(t, dir)
+	for _, want := range []string{"MODE", "CHECKPOINT", "DURATION", "QUEUED AHEAD", "PREDICTED", "FLINK 2.3.0", "41 ms", "5.7 KB", "aligned "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the table has no %q:\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "\naligned "); n < 1 || n > 4 {
+		t.Errorf("%d rows in two seconds, one checkpoint every 500 ms:\n%s", n, out)
+	}
+	if !strings.Contains(stderr, "checkpoint 1:") {
+		t.Errorf("no progress:\n%s", stderr)
+	}
+}
+
+func TestDemoRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	bin := built(t, weirBinary)
+	for _, x := range []struct {
+		says string
+		args []string
+	}{
+		{"unknown mode", []string{"--mode", "unaligned"}},
+		{"--rate", []string{"--rate", "0"}},
+		{"--interval", []string{"--interval", "0s"}},
+		{"--sleep", []string{"--sleep", "-1s"}},
+		{"invalid argument", []string{"--interval", "often"}},
+	} {
+		failsToStart(t, bin, 2, []string{x.says}, append([]string{"demo"}, x.args...)...)
+	}
+}
