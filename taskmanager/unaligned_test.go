@@ -378,3 +378,54 @@ func TestDebloatingShrinksWhatIsInFlight(t *testing.T) {
 		t.Errorf("%d bytes were queued with debloating, %d without", with, without)
 	}
 }
+
+// TestAtLeastOnceBlocksNothing: a slow channel holds the checkpoint up, not the
+// records of the others.
+func TestAtLeastOnceBlocksNothing(t *testing.T) {
+	inCluster(t, 2, nil, func(c *cluster) {
+		c.catalog.interval, c.catalog.limit = time.Millisecond, 1<<30
+		j := c.newJob(2, 1)
+		j.edit = func(d *rpc.TaskDeployment) { d.Options.AtLeastOnce = true }
+		j.deploy(0, nil)
+		c.heard(300 * time.Millisecond)
+		b := weir.Barrier{ID: 1, Options: weir.CheckpointOptions{Location: "chk-1", Alignment: weir.AtLeastOnce}}
+		j.workerOf(0).say(rpc.TriggerCheckpoint{Attempt: j.attempt(0, 0), Barrier: b})
+		c.heard(time.Second)
+		j.workerOf(1).say(rpc.TriggerCheckpoint{Attempt: j.attempt(0, 1), Barrier: b})
+		acks := of[rpc.AcknowledgeCheckpoint](c.heard(300 * time.Millisecond))
+		acks = slices.DeleteFunc(acks, func(a rpc.AcknowledgeCheckpoint) bool { return a.Attempt.Vertex == 0 })
+		if len(acks) != 1 {
+			t.Fatalf("%d acknowledgements", len(acks))
+		}
+		// About 300 of the first source came before its barrier, and 1,300 of the other.
+		if n := c.counted(acks); n < 2500 {
+			t.Errorf("%d were counted: records behind the first barrier waited", n)
+		}
+		j.cancel()
+		c.heard(time.Second)
+	})
+}
+
+// TestBackPressureIsSeen: a source that asks before each record waits
+// softly, and its pool is full; the consumer is busy.
+func TestBackPressureIsSeen(t *testing.T) {
+	inCluster(t, 1, nil, func(c *cluster) {
+		c.catalog.size, c.catalog.perCount, c.catalog.limit = 1000, 5*time.Millisecond, 1<<30
+		j := c.newJob(1, 1)
+		j.deploy(0, nil)
+		c.heard(20 * time.Second)
+		w := c.workers[0]
+		w.mu.Lock()
+		tasks := w.beats[len(w.beats)-1].Tasks
+		w.mu.Unlock()
+		source, sink := tasks[0], tasks[1]
+		if source.SoftBackPressured < 0.9 || source.HardBackPressured > 0.05 || source.OutPoolUsage < 0.8 {
+			t.Errorf("source: %+v", source)
+		}
+		if sink.BusyRatio < 0.9 || sink.BackPressured > 0.05 || sink.InPoolUsage < 0.5 {
+			t.Errorf("consumer: %+v", sink)
+		}
+		j.cancel()
+		c.heard(time.Second)
+	})
+}

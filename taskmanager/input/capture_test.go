@@ -187,6 +187,10 @@ func TestInputChannelCapture(t *testing.T) {
 		expect(t, "channel 0", s.inFlight(t, 0, 0), "a long record@5", "next@6")
 		expect(t, "channel 1", s.inFlight(t, 0, 1), "a long record@5")
 	})
+}
+
+func TestCaptureOfWhatTheTaskHolds(t *testing.T) {
+	t.Parallel()
 	t.Run("suspended_batch_first", func(t *testing.T) {
 		t.Parallel()
 		for _, borrow := range []bool{false, true} {

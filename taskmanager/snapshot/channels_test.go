@@ -189,7 +189,7 @@ func TestAbortOfWhatWasTriggered(t *testing.T) {
 			w.log = nil
 			w.triggerWith(3, 0, overtaking)
 			w.c.InputCaptured(3)
-			w.expect("trigger", "cancel 3")
+			w.expect("trigger", "abort channels 3", "leave barrier 3", "cancel 3")
 		})
 	})
 }

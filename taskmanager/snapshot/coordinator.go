@@ -132,6 +132,7 @@ func (c *Coordinator) Trigger(ctx context.Context, b weir.Barrier, m weir.Checkp
 	c.last = b.ID
 	c.o.Outputs.DisarmTimer()
 	if c.aborted.take(b.ID) {
+		c.abortChannels(b.ID, errAborted)
 		c.o.Outputs.CancelBarrier(b.ID)
 		return nil
 	}

@@ -43,7 +43,7 @@ func (t *Task) loop(ctx context.Context) error {
 		if err := t.read(ctx); err != nil {
 			return err
 		}
-		if t.urgent.Swap(false) && t.in != nil {
+		if t.urgent.Load() && t.urgent.Swap(false) && t.in != nil {
 			if err := t.in.PollPriority(ctx); err != nil {
 				return err
 			}
