@@ -429,3 +429,37 @@ func TestBackPressureIsSeen(t *testing.T) {
 		c.heard(time.Second)
 	})
 }
+
+// TestForcedAlignment: over an edge that aligns nothing is captured, and the checkpoint
+// waits for what is queued.
+func TestForcedAlignment(t *testing.T) {
+	t.Run("O-FRC-01_at_the_consumer", func(t *testing.T) {
+		inCluster(t, 2, nil, func(c *cluster) {
+			c.catalog.size, c.catalog.perCount, c.catalog.limit = 1000, 5*time.Millisecond, 2000
+			j := c.newJob(2, 2)
+			j.edit = func(d *rpc.TaskDeployment) {
+				d.Options.Unaligned = true
+				for i := range d.Outputs {
+					d.Outputs[i].Aligns = true
+				}
+			}
+			j.deploy(0, nil)
+			c.heard(700 * time.Millisecond)
+			begun := time.Now()
+			j.triggerWith(1, overtaking)
+			acks := c.acksOf(1, 4, time.Minute)
+			if took := time.Since(begun); took < 300*time.Millisecond {
+				t.Errorf("took %v: it did not wait", took)
+			}
+			for _, a := range acks {
+				if len(a.State.Channels) > 0 || a.Metrics.PersistedBytes > 0 || a.Metrics.Unaligned != (a.Attempt.Vertex == 0) {
+					t.Errorf("%v: %+v", a.Attempt, a.Metrics)
+				}
+			}
+			if emitted, counted := c.positions(acks), c.counted(acks); emitted != counted {
+				t.Errorf("%d were emitted, %d counted", emitted, counted)
+			}
+			c.finishFrom(j, acks, 1)
+		})
+	})
+}

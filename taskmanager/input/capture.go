@@ -76,12 +76,21 @@ func (g *CheckpointedGate) capture(ch int, base int64, b []byte) {
 	}
 }
 
+// announced notes a barrier that sits further back in a channel. An older one there is of
+// no use any more.
+func (g *CheckpointedGate) announced(ch int, id weir.CheckpointID) {
+	if old := g.channels[ch].announced; old != weir.NoCheckpoint && old < id {
+		g.toHead(ch, old)
+	}
+	g.channels[ch].announced = id
+}
+
 // toHead lets the barrier that a channel announced overtake: it may cut an element.
 func (g *CheckpointedGate) toHead(ch int, id weir.CheckpointID) {
 	c := &g.channels[ch]
 	c.announced = weir.NoCheckpoint
 	if g.gates[c.gate].ToHead(c.local, id) {
-		c.moved = id
+		c.moved = max(c.moved, id)
 		g.sink.Hurry()
 	}
 }

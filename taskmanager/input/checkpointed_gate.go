@@ -77,6 +77,7 @@ type CheckpointedGate struct {
 	gates    []gateState
 	channels []channel // of all gates, in order
 	handler  *barrier.Handler
+	mode     barrier.Mode
 	valve    *watermark.Valve
 	meter    *Meter
 	sink     Sink
@@ -117,7 +118,7 @@ type channel struct {
 	// recording: what is polled is captured before it is cut.
 	recording bool
 	// announced is the newest checkpoint whose barrier may sit further back in the channel,
-	// moved the one whose barrier was moved to its head.
+	// moved the newest whose barrier was moved to its head.
 	announced, moved weir.CheckpointID
 	dataEnd          bool // brings no more records
 	ended            bool
@@ -125,7 +126,7 @@ type channel struct {
 
 // New returns the input of a task with at least one gate.
 func New(o Options) *CheckpointedGate {
-	g := &CheckpointedGate{sink: o.Sink, now: o.Now, borrow: o.Borrow, current: -1}
+	g := &CheckpointedGate{sink: o.Sink, now: o.Now, borrow: o.Borrow, mode: o.Mode, current: -1}
 	for i, source := range o.Gates {
 		n := source.Channels()
 		g.gates = append(g.gates, gateState{Gate: source, first: len(g.channels), data: n, open: n})

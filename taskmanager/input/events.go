@@ -52,13 +52,16 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	case item.Announcement:
 		b := weir.Barrier(ev)
 		b.Age += item.Spent
-		g.channels[ch].announced = b.ID
+		g.announced(ch, b.ID)
 		return g.step(ctx, barrier.Announcement{Channel: ch, Barrier: b}, gate.Item{})
-	case !overtakes && uncut(&g.channels[ch].cutter) > 0 && (!isBarrier || ev.ID != g.channels[ch].moved):
+	case !overtakes && uncut(&g.channels[ch].cutter) > 0 && (!isBarrier || ev.ID > g.channels[ch].moved):
 		return g.fail(ch, fmt.Errorf("%w: %s", ErrHalfRecord, decoded))
 	}
 	switch ev := decoded.(type) {
 	case wire.Barrier:
+		if item.Type.Blocks() != stops(ev.Options.Alignment) || g.mode == barrier.Aligned && !item.Type.Blocks() {
+			return g.fail(ch, fmt.Errorf("unexpected %s as %s", decoded, item.Type))
+		}
 		b := weir.Barrier(ev)
 		b.Age += item.Spent
 		g.meter.Barrier(g.now(), ch, b)
@@ -73,6 +76,9 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	}
 	return g.fail(ch, fmt.Errorf("unexpected %s", decoded))
 }
+
+// stops says whether a barrier stops its sender (behaviour §15.7).
+func stops(a weir.Alignment) bool { return a == weir.Aligned || a == weir.ForcedAligned }
 
 // Timeout says that the timer of a checkpoint fired which ArmTimer had armed.
 func (g *CheckpointedGate) Timeout(ctx context.Context, id weir.CheckpointID) error {

@@ -127,8 +127,13 @@ func (t *Task) obey(ctx context.Context, l letter) error {
 }
 
 // onTrigger starts a checkpoint at a source. A task whose producers have finished
-// starts it once it has processed all that they left (behaviour §13).
+// starts it once it has processed all that they left (behaviour §13). One whose outputs
+// have ended has nowhere to send the barrier to.
 func (t *Task) onTrigger(ctx context.Context, l trigger) error {
+	if t.ended {
+		reporter{t}.Decline(l.barrier.ID, weir.CheckpointDeclinedTaskClosing, errEnded.Error())
+		return nil
+	}
 	if t.in != nil && !t.in.Ended() {
 		t.logger.Debug("checkpoint waits for the end of input", zap.Int64("checkpoint", int64(l.barrier.ID)))
 		t.held = &l
