@@ -44,7 +44,35 @@ type StateSchema struct {
 // TaskStateSnapshot is what one attempt acknowledges.
 type TaskStateSnapshot struct {
 	Operators []OperatorSubtaskState // head of the chain first
+	Channels  []ChannelStateHandle   // what was in flight, if the checkpoint did not align
 	Finished  bool                   // the subtask's operators had finished
+}
+
+// EdgeID names an exchange across versions of a job: by the operators it connects,
+// and by which input of the consumer it is.
+type EdgeID struct {
+	From, To string // operators' names
+	Input    int32  // index among the inputs of To
+}
+
+// ChannelSide says which end of a channel captured its data.
+type ChannelSide uint8
+
+// Sides of a channel. What the consumer captured comes before what the producer
+// captured: a record that an overtaking barrier cut lies half in each.
+const (
+	ConsumerSide ChannelSide = iota
+	ProducerSide
+)
+
+// ChannelStateHandle is what one end of one channel captured in an unaligned
+// checkpoint. Its bytes are chunks of elements (docs/formats.md, "Channel state").
+type ChannelStateHandle struct {
+	Edge     EdgeID
+	Side     ChannelSide
+	Producer int32 // subtask
+	Consumer int32 // subtask
+	Handle   StateHandle
 }
 
 // CheckpointMetrics are one subtask's timings and sizes of one snapshot.
@@ -56,6 +84,7 @@ type CheckpointMetrics struct {
 	AlignedBytes      int64         // processed between the first and the last barrier
 	StateBytes        int64         // size of the acknowledged state
 	PersistedBytes    int64         // in-flight bytes captured
+	Unaligned         bool          // the subtask's snapshot did not wait for all barriers
 	// QueuedBytes were queued ahead of the barriers when the checkpoint was
 	// triggered: what the subtask took from its channels between the trigger and
 	// each channel's barrier. Channels are first in, first out, so this is exact.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,10 +16,12 @@ import (
 type checkpointJSON struct {
 	Checkpoint  int64         `json:"checkpoint"`
 	Kind        string        `json:"kind"`
+	Type        string        `json:"type"` // as Flink's statistics name it
 	Status      string        `json:"status"`
 	Triggered   string        `json:"triggered"`
 	DurationMS  float64       `json:"duration_ms"`
 	Bytes       int64         `json:"bytes"`
+	InFlight    int64         `json:"persisted_bytes"` // in-flight data in bytes
 	Path        string        `json:"path,omitempty"`
 	Reason      string        `json:"reason,omitempty"`
 	Message     string        `json:"message,omitempty"`
@@ -38,6 +41,8 @@ type subtaskJSON struct {
 	AsyncMS        float64 `json:"async_ms"`
 	StateBytes     int64   `json:"state_bytes"`
 	AlignedBytes   int64   `json:"aligned_bytes"`
+	PersistedBytes int64   `json:"persisted_bytes"`
+	Unaligned      bool    `json:"unaligned"`
 	QueuedBytes    int64   `json:"queued_bytes"`
 	DrainRate      float64 `json:"drain_bytes_per_second"`
 }
@@ -45,8 +50,8 @@ type subtaskJSON struct {
 func checkpointJSONOf(c rpc.CheckpointInfo) checkpointJSON {
 	p := predict(c)
 	out := checkpointJSON{
-		Checkpoint: int64(c.ID), Kind: c.Kind.String(), Status: c.Status.String(), Triggered: stamp(c.Triggered),
-		DurationMS: millisOf(c.Duration), Bytes: c.Bytes, Path: c.Path, Message: c.Message,
+		Checkpoint: int64(c.ID), Kind: c.Kind.String(), Type: c.Type(), Status: c.Status.String(), Triggered: stamp(c.Triggered),
+		DurationMS: millisOf(c.Duration), Bytes: c.Bytes, InFlight: c.PersistedBytes, Path: c.Path, Message: c.Message,
 		QueuedBytes: p.queued, PredictedMS: millisOf(p.wait), Subtasks: []subtaskJSON{},
 	}
 	if c.Status == rpc.CheckpointFailed {
@@ -58,7 +63,7 @@ func checkpointJSONOf(c rpc.CheckpointInfo) checkpointJSON {
 			Vertex: s.Vertex, Subtask: s.Attempt.Subtask, Attempt: s.Attempt.N, AcknowledgedMS: millisOf(s.Acknowledged),
 			StartDelayMS: millisOf(m.StartDelay), AlignmentMS: millisOf(m.AlignmentDuration), SyncMS: millisOf(m.SyncDuration),
 			AsyncMS: millisOf(m.AsyncDuration), StateBytes: m.StateBytes, AlignedBytes: m.AlignedBytes,
-			QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate,
+			PersistedBytes: m.PersistedBytes, Unaligned: m.Unaligned, QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate,
 		})
 	}
 	return out
@@ -95,6 +100,7 @@ func (a *app) checkpointsCommand() *cobra.Command {
 		Long: `Checkpoints lists the last checkpoints of a job, named by its id or by its name: how long
 they took, how large they are, where they lie, and for failed ones why.
 
+IN FLIGHT is the data that barriers overtook, part of SIZE; - where they waited their turn.
 QUEUED is what lay ahead of the barriers at the slowest subtask when the checkpoint was
 triggered, PREDICTED that divided by the rate at which the subtask drained its input.
 With --subtasks each subtask's share is shown.`,
@@ -113,15 +119,22 @@ With --subtasks each subtask's share is shown.`,
 			}
 			return nil
 		}
-		a.printCheckpoints(l, subtasks)
+		printCheckpoints(a.streams.Out, l, subtasks)
 		return nil
 	})
 	cmd.Flags().BoolVar(&subtasks, "subtasks", false, "show every subtask's share")
 	return cmd
 }
 
-func (a *app) printCheckpoints(l rpc.CheckpointList, subtasks bool) {
-	w := a.streams.Out
+// inFlightText is the in-flight data of what did not wait for all barriers.
+func inFlightText(unaligned bool, bytes int64) string {
+	if !unaligned {
+		return "-"
+	}
+	return bytesText(bytes)
+}
+
+func printCheckpoints(w io.Writer, l rpc.CheckpointList, subtasks bool) {
 	fmt.Fprintf(w, "completed %d  failed %d  in progress %d", l.Completed, l.Failed, l.Pending)
 	if l.Restored > 0 {
 		fmt.Fprintf(w, "  restored from %d", l.Restored)
@@ -131,7 +144,7 @@ func (a *app) printCheckpoints(l rpc.CheckpointList, subtasks bool) {
 		return
 	}
 	var t table
-	t.row(right("ID"), "STATUS", "TRIGGERED", right("DURATION"), right("SIZE"), right("QUEUED"), right("PREDICTED"), "")
+	t.row(right("ID"), "STATUS", "TRIGGERED", right("DURATION"), right("SIZE"), right("IN FLIGHT"), right("QUEUED"), right("PREDICTED"), "")
 	for _, c := range l.Recent {
 		p := predict(c)
 		note := c.Path
@@ -142,14 +155,15 @@ func (a *app) printCheckpoints(l rpc.CheckpointList, subtasks bool) {
 			}
 		}
 		t.row(right(fmt.Sprint(int64(c.ID))), c.Status.String(), when(c.Triggered), right(durationText(c.Duration)),
-			right(bytesText(c.Bytes)), right(bytesText(p.queued)), right(durationText(p.wait)), note)
+			right(bytesText(c.Bytes)), right(inFlightText(c.Unaligned, c.PersistedBytes)), right(bytesText(p.queued)), right(durationText(p.wait)), note)
 		if !subtasks {
 			continue
 		}
 		for _, s := range c.Subtasks {
 			m := s.Metrics
 			t.row("", fmt.Sprintf("  %s[%d]", s.Vertex, s.Attempt.Subtask), fmt.Sprintf("acknowledged +%s", durationText(s.Acknowledged)),
-				right("sync "+durationText(m.SyncDuration)), right(bytesText(m.StateBytes)), right(bytesText(m.QueuedBytes)), right(""),
+				right("sync "+durationText(m.SyncDuration)), right(bytesText(m.StateBytes)), right(inFlightText(m.Unaligned, m.PersistedBytes)),
+				right(bytesText(m.QueuedBytes)), right(""),
 				fmt.Sprintf("start delay %s, alignment %s, async %s", durationText(m.StartDelay), durationText(m.AlignmentDuration), durationText(m.AsyncDuration)))
 		}
 	}

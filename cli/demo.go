@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,28 +20,6 @@ import (
 // demoCheckpoints is how many checkpoints a row of the demo waits for.
 const demoCheckpoints = 6
 
-// demoMode is one row of the demo.
-type demoMode struct {
-	name         string
-	backPressure bool
-	// flink are the durations that Flink 2.3.0 showed on a laptop in this row of its
-	// checkpoint experiment, and flinkSize the size of each.
-	flink     []time.Duration
-	flinkSize string
-}
-
-var demoModes = []demoMode{
-	{name: "aligned", flink: milliseconds(41, 17, 20, 19, 16, 16), flinkSize: "5.7 KB"},
-	{name: "aligned-backpressure", backPressure: true, flink: milliseconds(359, 3029, 3861, 3877, 3907, 3903), flinkSize: "5.7 KB"},
-}
-
-func milliseconds(ms ...int) (out []time.Duration) {
-	for _, m := range ms {
-		out = append(out, time.Duration(m)*time.Millisecond)
-	}
-	return out
-}
-
 // demo is one run of the demo.
 type demo struct {
 	app      *app
@@ -51,6 +29,7 @@ type demo struct {
 	sleep    time.Duration
 	modes    []string
 	keep     string
+	plot     string
 
 	group     *group.Group
 	ended     func() // is called when a process has ended
@@ -71,18 +50,18 @@ type demoRow struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	d := &demo{app: a}
-	var names []string
-	for _, m := range demoModes {
-		names = append(names, m.name)
-	}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a cluster, run the checkpoint experiment, print its table",
 		Long: `Demo starts a JobManager and two TaskManagers as processes of their own on free ports of
-this machine, submits checkpoint-demo and waits for six checkpoints, first as fast as the
-data comes and then with a slow consumer, so that data queues ahead of the barriers. Its
-table sets each checkpoint's duration beside what the queue predicts, bytes queued ahead of
-the barriers ÷ rate at which they drained, and beside what Flink 2.3.0 showed.
+this machine, submits checkpoint-demo and waits for six checkpoints in each mode: first as
+fast as the data comes, then with a slow consumer, so that data queues ahead of the barriers,
+which wait their turn or overtake it. Its table sets each checkpoint's duration beside what
+the queue predicts, bytes queued ahead of the barriers ÷ rate at which they drained, and
+beside what Flink 2.3.0 showed. --plot draws it.
+
+A mode takes about half a minute; --mode picks some. docs/checkpoint-experiment.md says what
+each of them shows.
 
 Everything is stopped and removed at the end, also after an interrupt. --keep DIR keeps the
 checkpoints and prints the last one's path; weir submit checkpoint-demo --from PATH goes on
@@ -94,15 +73,16 @@ from it.`,
 	f.DurationVar(&d.duration, "duration", 2*time.Minute, "longest time for one row")
 	f.DurationVar(&d.interval, "interval", 5*time.Second, "time between checkpoints")
 	f.IntVar(&d.rate, "rate", 2000, "records per second")
-	f.DurationVar(&d.sleep, "sleep", 5*time.Millisecond, "time per record of the slow consumer")
-	f.StringSliceVar(&d.modes, "mode", nil, "rows to run: "+strings.Join(names, ", ")+" (default: all)")
+	f.DurationVar(&d.sleep, "sleep", 5*time.Millisecond, "time per record of the slow consumer; aligned-faster-sink takes a fifth")
+	f.StringSliceVar(&d.modes, "mode", nil, "rows to run: "+demoModeNames()+" (default: all)")
+	f.StringVar(&d.plot, "plot", "", "SVG file to draw the durations into")
 	f.StringVar(&d.keep, "keep", "", "directory that keeps the checkpoints")
 	return cmd
 }
 
 // run starts the cluster, runs the rows and prints them.
 func (d *demo) run(ctx context.Context) (err error) {
-	modes, err := d.selected()
+	modes, err := selectModes(d.modes)
 	if err != nil {
 		return err
 	}
@@ -123,7 +103,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 	}
 	if !d.app.json() {
-		d.print(modes)
+		printDemo(d.app.streams.Out, d.rows)
+	}
+	if d.plot != "" {
+		if err := writePlot(d.plot, d.rows); err != nil {
+			return err
+		}
 	}
 	switch {
 	case d.keep == "":
@@ -143,23 +128,10 @@ func (d *demo) check() error {
 		return usageError{errors.New("--rate must be at least 1 record per second")}
 	case d.sleep < 0:
 		return usageError{errors.New("--sleep must not be negative")}
+	case d.plot != "":
+		return checkPlot(d.plot)
 	}
 	return nil
-}
-
-func (d *demo) selected() ([]*demoMode, error) {
-	var out []*demoMode
-	for i := range demoModes {
-		if len(d.modes) == 0 || slices.Contains(d.modes, demoModes[i].name) {
-			out = append(out, &demoModes[i])
-		}
-	}
-	for _, name := range d.modes {
-		if !slices.ContainsFunc(demoModes, func(m demoMode) bool { return m.name == name }) {
-			return nil, usageError{fmt.Errorf("unknown mode %q: want aligned or aligned-backpressure", name)}
-		}
-	}
-	return out, nil
 }
 
 // start starts the cluster's processes.
@@ -240,14 +212,13 @@ func (d *demo) say(format string, args ...any) {
 
 // row runs the job in one mode until it has completed enough checkpoints.
 func (d *demo) row(ctx context.Context, m *demoMode) error {
-	params := map[string]string{"rate": fmt.Sprint(d.rate), "sleep": "0s"}
-	if m.backPressure {
-		params["sleep"] = d.sleep.String()
-	}
-	d.say("%s: %d checkpoints, one every %s, %d records/s, %s per record", m.name, demoCheckpoints, d.interval, d.rate, params["sleep"])
+	sleep := m.pace.sleep(d.sleep).String()
+	options := map[string]string{keyInterval: d.interval.String()}
+	maps.Copy(options, m.options)
+	d.say("%s: %d checkpoints, one every %s, %d records/s, %s per record", m.name, demoCheckpoints, d.interval, d.rate, sleep)
 	reply, err := d.client.Submit(ctx, rpc.SubmitRequest{
-		Entrypoint: "checkpoint-demo", Name: "demo-" + m.name, Params: params,
-		Options: map[string]string{"execution.checkpointing.interval": d.interval.String()},
+		Entrypoint: "checkpoint-demo", Name: "demo-" + m.name, Options: options,
+		Params: map[string]string{"rate": fmt.Sprint(d.rate), "sleep": sleep},
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
@@ -308,7 +279,7 @@ func (d *demo) collect(m *demoMode, l rpc.CheckpointList, seen int, p *progress)
 		if d.app.json() {
 			_ = printJSON(d.app.streams.Out, r.json())
 		} else {
-			d.say("  checkpoint %d: %s, %s", c.ID, durationText(c.Duration), bytesText(c.Bytes))
+			d.say("  checkpoint %d: %s, %s%s", c.ID, durationText(c.Duration), bytesText(c.Bytes), r.overtaken())
 		}
 	}
 	return seen

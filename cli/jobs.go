@@ -91,20 +91,20 @@ func (a *app) showCommand() *cobra.Command {
 
 // taskJSON is a task for scripts.
 type taskJSON struct {
-	Vertex        string  `json:"vertex"`
-	Subtask       int32   `json:"subtask"`
-	Attempt       int32   `json:"attempt"`
-	State         string  `json:"state"`
-	TaskManager   string  `json:"task_manager,omitempty"`
-	Failure       string  `json:"failure,omitempty"`
-	RecordsIn     int64   `json:"records_in"`
-	RecordsOut    int64   `json:"records_out"`
-	BytesIn       int64   `json:"bytes_in"`
-	BytesOut      int64   `json:"bytes_out"`
-	Busy          float64 `json:"busy"`
-	BackPressured float64 `json:"back_pressured"`
-	Idle          float64 `json:"idle"`
-	BuffersInUse  int64   `json:"buffers_in_use"`
+	Vertex         string `json:"vertex"`
+	Subtask        int32  `json:"subtask"`
+	Attempt        int32  `json:"attempt"`
+	State          string `json:"state"`
+	TaskManager    string `json:"task_manager,omitempty"`
+	Failure        string `json:"failure,omitempty"`
+	RecordsIn      int64  `json:"records_in"`
+	RecordsOut     int64  `json:"records_out"`
+	BytesIn        int64  `json:"bytes_in"`
+	BytesOut       int64  `json:"bytes_out"`
+	BuffersInUse   int64  `json:"buffers_in_use"`
+	BytesQueuedIn  int64  `json:"bytes_queued_in"`
+	BytesQueuedOut int64  `json:"bytes_queued_out"`
+	loadJSON
 }
 
 type detailJSON struct {
@@ -130,7 +130,7 @@ func detailJSONOf(d rpc.JobDetail) detailJSON {
 		out.TaskList = append(out.TaskList, taskJSON{
 			Vertex: t.Vertex, Subtask: t.Attempt.Subtask, Attempt: t.Attempt.N, State: t.State.String(), TaskManager: t.TaskManager,
 			Failure: t.Failure, RecordsIn: s.RecordsIn, RecordsOut: s.RecordsOut, BytesIn: s.BytesIn, BytesOut: s.BytesOut,
-			Busy: s.BusyRatio, BackPressured: s.BackPressured, Idle: s.IdleRatio, BuffersInUse: s.BuffersInUse,
+			BuffersInUse: s.BuffersInUse, BytesQueuedIn: s.BytesQueuedIn, BytesQueuedOut: s.BytesQueuedOut, loadJSON: loadJSONOf(s),
 		})
 	}
 	return out

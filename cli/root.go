@@ -110,6 +110,7 @@ A cluster:
   weir taskmanager --slots 2             runs tasks; start as many as you need
   weir submit checkpoint-demo --detach   give it work
   weir list, show, checkpoints, cancel   look after it
+  weir backpressure JOB                  which operator holds up the others
 
 Every command that prints something takes -o json for scripts.`
 
@@ -145,7 +146,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(
 		a.submitCommand(), a.runCommand(), a.listCommand(), a.showCommand(), a.cancelCommand(),
-		a.checkpointsCommand(), a.planCommand(), a.demoCommand(),
+		a.checkpointsCommand(), a.backpressureCommand(), a.planCommand(), a.demoCommand(),
 		a.jobManagerCommand(), a.taskManagerCommand(),
 	)
 	return root

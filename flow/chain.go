@@ -16,16 +16,17 @@ type chain struct {
 	vertex  *jobgraph.Vertex
 	graph   *jobgraph.JobGraph
 	nodes   []*node // head first
-	byName  map[string]*node
+	program *program
 	outputs []operator.Output
-	head    headFunc // for chains with an input
-	poll    pollFunc // for chains with a source
+	heads   []headFunc // for chains with inputs, by Batch.Input
+	ended   []bool     // inputs of which the end was told
+	poll    pollFunc   // for chains with a source
 }
 
 var _ operator.Chain = (*chain)(nil)
 
 func newChain(p *program, v *jobgraph.Vertex, g *jobgraph.JobGraph) (*chain, error) {
-	c := &chain{vertex: v, graph: g, byName: p.nodes}
+	c := &chain{vertex: v, graph: g, program: p}
 	for _, name := range v.Operators {
 		n := p.nodes[name]
 		if n == nil {
@@ -39,20 +40,50 @@ func newChain(p *program, v *jobgraph.Vertex, g *jobgraph.JobGraph) (*chain, err
 	if len(c.nodes) == 0 {
 		return nil, fmt.Errorf("vertex %d has no operators", v.Index)
 	}
-	for _, e := range v.Outputs {
-		if e < 0 || e >= len(g.Edges) || p.nodes[g.Edges[e].ToOperator] == nil {
-			return nil, fmt.Errorf("vertex %q: edge %d is not of this job", v.Name, e)
-		}
+	if err := c.checkEdges(); err != nil {
+		return nil, err
 	}
-	for _, n := range c.nodes {
+	for i, n := range c.nodes {
 		n.fused = true
 		m := newMember(&c.run, n)
-		if i := slices.Index(c.nodes, n.input); i >= 0 {
-			m.producer = c.members[i]
+		if i > 0 {
+			m.producer = c.producer(&n.inlets[0])
 		}
 		c.members = append(c.members, m)
 	}
 	return c, nil
+}
+
+// checkEdges compares the vertex's edges with the operators.
+func (c *chain) checkEdges() error {
+	if want := len(c.nodes[0].inlets); len(c.vertex.Inputs) != want {
+		return fmt.Errorf("vertex %q has %d inputs, not %d", c.vertex.Name, want, len(c.vertex.Inputs))
+	}
+	for _, n := range c.nodes[1:] {
+		if len(n.inlets) != 1 {
+			return fmt.Errorf("vertex %q: operator %q with %d inputs cannot be chained", c.vertex.Name, n.logical.Name, len(n.inlets))
+		}
+	}
+	for _, e := range c.vertex.Outputs {
+		if e < 0 || e >= len(c.graph.Edges) || c.program.inletOf(&c.graph.Edges[e]) == nil {
+			return fmt.Errorf("vertex %q: edge %d is not of this job", c.vertex.Name, e)
+		}
+	}
+	return nil
+}
+
+// producer returns the member, among those before, whose records an operator takes:
+// one that stands for a side output if it is that.
+func (c *chain) producer(in *inlet) *member {
+	i := slices.Index(c.nodes[:len(c.members)], in.from)
+	if i < 0 {
+		return nil
+	}
+	if in.side == "" {
+		return c.members[i]
+	}
+	j := slices.IndexFunc(in.from.sides, func(s *sideOutput) bool { return s.name == in.side })
+	return c.members[i].sides[j]
 }
 
 // Borrows implements [operator.Chain].
@@ -82,15 +113,31 @@ func (c *chain) Open(env *operator.Env) (err error) {
 		c.poll = poll
 		return nil
 	}
-	c.head, err = c.nodes[0].head(c.members[0], first)
-	return err
+	c.openHeads(first)
+	return nil
+}
+
+// openHeads makes the loops of the inputs: one for each port.
+func (c *chain) openHeads(first any) {
+	head := c.nodes[0]
+	byPort := make([]headFunc, head.ports)
+	for i := range byPort {
+		byPort[i] = head.head(c.members[0], first, i)
+	}
+	for _, in := range head.logical.Inputs {
+		c.heads = append(c.heads, byPort[in.Port])
+	}
+	c.ended = make([]bool, len(c.heads))
 }
 
 func (c *chain) openMember(m *member, fused map[*node]any) (any, error) {
 	c.at = m.site
-	next, err := c.next(m, fused)
-	if err != nil {
-		return nil, err
+	var next any // nil for operators that nothing can follow
+	if m.node.join != nil {
+		next = m.node.join(c.next(m, "", fused))
+	}
+	for i, s := range m.node.sides {
+		s.bind(m.sides[i], s.join(c.next(m, s.name, fused)))
 	}
 	f, err := m.node.fuse(m, next)
 	if err != nil {
@@ -113,30 +160,22 @@ func (c *chain) openMember(m *member, fused map[*node]any) (any, error) {
 	return f, nil
 }
 
-// next joins what follows an operator: the chained consumers and the outputs, in
-// the order of the graph. It is nil for operators that nothing can follow.
-func (c *chain) next(m *member, fused map[*node]any) (any, error) {
-	if m.node.join == nil {
-		return nil, nil
-	}
+// next returns what follows an output of an operator: the chained consumers and the
+// outputs of the task, in the order of the graph.
+func (c *chain) next(m *member, side string, fused map[*node]any) []any {
 	var nexts []any
-	for _, n := range c.nodes {
-		if n.input == m.node {
+	for _, n := range c.nodes[1:] {
+		if in := &n.inlets[0]; in.from == m.node && in.side == side {
 			nexts = append(nexts, fused[n])
 		}
 	}
 	for i, e := range c.vertex.Outputs {
 		edge := &c.graph.Edges[e]
-		if edge.FromOperator != m.node.logical.Name {
-			continue
+		if edge.FromOperator == m.node.logical.Name && edge.Side == side {
+			nexts = append(nexts, c.program.inletOf(edge).write(m, c.outputs[i]))
 		}
-		w, err := c.byName[edge.ToOperator].write(m, c.outputs[i])
-		if err != nil {
-			return nil, err
-		}
-		nexts = append(nexts, w)
 	}
-	return m.node.join(nexts), nil
+	return nexts
 }
 
 // Running names the operator whose code runs, or ran last.
@@ -153,7 +192,7 @@ func (c *chain) Process(b *operator.Batch) (err error) {
 		return c.err
 	}
 	defer c.leave(&err)
-	c.head(b)
+	c.heads[b.Input](b)
 	return c.err
 }
 
@@ -189,8 +228,26 @@ func (c *chain) Status(idle bool) error {
 	return nil
 }
 
-// EndOfInput implements [operator.Chain]; no operator has more than one input.
-func (c *chain) EndOfInput(int) error { return nil }
+// EndOfInput implements [operator.Chain]: once all inputs of a port have ended, the
+// head is told.
+func (c *chain) EndOfInput(input int) error {
+	if input >= len(c.ended) || c.ended[input] {
+		return c.err
+	}
+	c.ended[input] = true
+	inputs := c.nodes[0].logical.Inputs
+	for i := range inputs {
+		if inputs[i].Port == inputs[input].Port && !c.ended[i] {
+			return c.err
+		}
+	}
+	return c.each(func(m *member) error {
+		if m != c.members[0] || m.finishPort == nil {
+			return nil
+		}
+		return m.finishPort(inputs[input].Port)
+	})
+}
 
 // each calls fn for every member, head first, until one fails.
 func (c *chain) each(fn func(m *member) error) (err error) {

@@ -1,8 +1,9 @@
 // Package flow is how users write jobs: typed streams, and their compilation into
 // a logical graph and fused chains.
 //
-// It owns [Job], [Graph], [Stream] and what a user's operator may do ([Runtime],
-// [Context], [Value], [Out]); and the fusing of typed functions into an
+// It owns [Job], [Graph], [Stream], how records are dealt ([Rebalance], [Broadcast],
+// [PartitionBy], [KeyBy]), [Union] and [Connect], and what a user's operator may do
+// ([Runtime], [Context], [Value], [Out], [SideOutput]); and the fusing of typed functions into an
 // operator.Chain. It must not know how tasks are scheduled, how bytes travel or
 // where state lies: it sees operator.Env and statebackend.Table.
 //
@@ -31,6 +32,9 @@
 //  4. A panic or an error of a user's function is the failure of its task, with
 //     the operator named.
 //  5. A record that was emitted must not be changed: its other consumers see it too.
+//  6. An operator has an inlet for each edge that leads to it, numbered as the edges'
+//     Input and as Batch.Input; the inlets of a union are of one port. Only an operator with
+//     one inlet is fused with its producer.
 //
 // One goroutine is started here, for each run of a builder, through
 // internal/group, so that a builder that hangs can be given up (catalog.go). No locks.

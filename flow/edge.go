@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/codec"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/statebackend"
@@ -35,11 +36,34 @@ func writer[T any](m *member, out operator.Output, c *codec.Codec[T]) func(T) {
 	}
 }
 
+// router encodes records into an output whose subpartition the user's function
+// chooses.
+func router[T any](m *member, out operator.Output, c *codec.Codec[T], name string, route func(T, int) int) func(T) {
+	r, place, buf := m.run, new(T), []byte(nil)
+	at := r.addSite(site{operator: m.node.logical.Name, part: fmt.Sprintf("partitioner %q", name), fault: weir.FaultUser})
+	n := out.Subpartitions()
+	return func(v T) {
+		*place = v
+		r.at = at
+		to := route(v, n)
+		if to < 0 || to >= n {
+			r.fail(at, fmt.Errorf("it chose subtask %d of %d", to, n))
+			return
+		}
+		var err error
+		if buf, err = c.Append(buf[:0], place); err != nil {
+			m.fail(err)
+			return
+		}
+		out.EmitTo(to, r.ts, buf)
+	}
+}
+
 // keyWriter encodes records into an output that is partitioned by key. It runs in
 // the producer's chain; a failure of the key function is said to be the key's.
 func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) func(T) {
 	w := &keyedWriter[K, T]{r: m.run, out: out, values: c, keys: k.keys, key: k.key}
-	w.at = w.r.addSite(site{operator: m.node.logical.Name, key: k.name})
+	w.at = w.r.addSite(site{operator: m.node.logical.Name, part: k.part(), fault: weir.FaultUser})
 	if c.Local() && k.keys.Local() {
 		return w.writeLocal
 	}

@@ -43,8 +43,8 @@ func (r *run) failSystem(at int, err error) {
 
 func (r *run) blame(f *weir.Failure, at int) {
 	s := r.sites[at]
-	if s.key != "" {
-		f.Message = fmt.Sprintf("key %q: %s", s.key, f.Message)
+	if s.part != "" {
+		f.Message = s.part + ": " + f.Message
 	}
 	if f.Operator == "" {
 		f.Operator, f.Subtask = s.operator, int32(r.env.Subtask)

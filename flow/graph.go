@@ -23,7 +23,9 @@ type Graph struct {
 type node struct {
 	graph   *Graph
 	logical jobgraph.Operator
-	input   *node // nil for a source
+	inlets  []inlet // one for each of the logical inputs
+	ports   int     // how many ports these are of
+	sides   []*sideOutput
 	borrow  bool
 	fused   bool // a chain has it already
 	// oneToOne says that the operator emits a record for each.
@@ -37,11 +39,9 @@ type node struct {
 	fuse func(m *member, next any) (any, error)
 	// join makes one func(Out) of several, or of none.
 	join func(nexts []any) any
-	// write makes a func(In) that encodes records into the output which leads
-	// to this operator. It runs in the producer's chain.
-	write func(m *member, out operator.Output) (any, error)
-	// head makes the loop that decodes batches for the func(In) that fuse made.
-	head func(m *member, first any) (headFunc, error)
+	// head makes the loop that decodes batches of a port for what fuse made: a func(In),
+	// or a pair of them if there are two ports.
+	head func(m *member, first any, port int) headFunc
 }
 
 // headFunc runs a batch from b.Next.
@@ -51,12 +51,12 @@ type headFunc func(b *operator.Batch)
 type pollFunc func(limit int) (operator.SourceStatus, error)
 
 func (n *node) fault(format string, args ...any) {
-	n.graph.faults = append(n.graph.faults, fmt.Errorf("operator %q: %s", n.logical.Name, fmt.Sprintf(format, args...)))
+	n.graph.fault("operator %q: %s", n.logical.Name, fmt.Sprintf(format, args...))
 }
 
-// add adds an operator. in is its producer, or nil.
-func (g *Graph) add(name string, kind jobgraph.Kind, in *node, options []Option) *node {
-	n := &node{graph: g, input: in, logical: jobgraph.Operator{Name: name, Kind: kind}}
+// add adds an operator.
+func (g *Graph) add(name string, kind jobgraph.Kind, options []Option) *node {
+	n := &node{graph: g, logical: jobgraph.Operator{Name: name, Kind: kind}}
 	g.claim(name, string(kind))
 	for _, o := range options {
 		o(n)
@@ -65,13 +65,17 @@ func (g *Graph) add(name string, kind jobgraph.Kind, in *node, options []Option)
 	return n
 }
 
+func (g *Graph) fault(format string, args ...any) {
+	g.faults = append(g.faults, fmt.Errorf(format, args...))
+}
+
 // claim takes a name, which must be new.
 func (g *Graph) claim(name, what string) {
 	switch {
 	case name == "":
-		g.faults = append(g.faults, fmt.Errorf("a %s needs a name", what))
+		g.fault("a %s needs a name", what)
 	case g.names[name]:
-		g.faults = append(g.faults, fmt.Errorf("operator %q: name used twice", name))
+		g.fault("operator %q: name used twice", name)
 	}
 	g.names[name] = true
 }

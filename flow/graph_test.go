@@ -66,15 +66,18 @@ func TestJobWithoutOperatorsIsRefused(t *testing.T) {
 func TestGraphTextGolden(t *testing.T) {
 	t.Parallel()
 	var got []string
-	p, err := wordCount(&got).Build(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/word_count.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := p.Logical().Text(); text != string(want) {
-		t.Errorf("text changed:\n%s", text)
+	var late []measured
+	for file, job := range map[string]flow.Job{"word_count": wordCount(&got), "limits": limitsJob(&got, &late)} {
+		p, err := job.Build(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile("testdata/" + file + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := p.Logical().Text(); text != string(want) {
+			t.Errorf("%s: text changed:\n%s", file, text)
+		}
 	}
 }

@@ -1,13 +1,11 @@
 package flow
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir/codec"
-	"github.com/weirflow/weir/internal/assert"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/statebackend"
@@ -128,208 +126,43 @@ func (c *Context[K]) hasTimers() bool {
 }
 
 // Process handles each record of a keyed stream together with the state of its key.
-// setup declares the states with [NewValue] and returns the processor that uses them.
+// setup declares the states with [NewValue], and side outputs with [SideOutput], and
+// returns the processor that uses them.
 func Process[K comparable, A, B any](in KeyedStream[K, A], name string, setup func(s *Setup) Processor[K, A, B], options ...Option) Stream[B] {
-	n := transform[A, B](in.stream, name, jobgraph.KindProcess, options)
-	input := &n.logical.Inputs[0]
-	input.Partitioning = jobgraph.Hash
-	s := &Setup{node: n}
-	if in.keys != nil {
-		s.key = in.keys.Schema()
-		input.Key = s.key
-	}
+	n := in.stream.graph().add(name, jobgraph.KindProcess, options)
+	produces[B](n)
+	values := keyedPort(n, in)
+	s := newSetup(n, in.keys)
 	n.require(setup != nil)
 	if setup == nil {
-		return Stream[B]{n}
+		return streamOf[B](n)
 	}
 	p := setup(s)
 	n.require(!isNil(p))
-	n.user = p
-	timed, _ := any(p).(TimerProcessor[K, B])
-	if timed != nil {
-		n.logical.States = append(n.logical.States, jobgraph.State{Name: timersState, Kind: "timers", Key: s.key})
-	}
-	values, err := codec.For[A]()
-	if err != nil {
-		return Stream[B]{n} // reported as a fault of the input
-	}
-	op := &keyedOperator[K, A, B]{in: in, values: values, setup: s, processor: p, timed: timed}
-	n.fuse = op.fuse
-	n.write = func(m *member, out operator.Output) (any, error) { return keyWriter(m, out, values, in), nil }
-	n.head = func(m *member, _ any) (headFunc, error) { return op.head(m), nil }
-	return Stream[B]{n}
-}
-
-// keyedOperator is a [Process] operator while it runs.
-type keyedOperator[K comparable, A, B any] struct {
-	in        KeyedStream[K, A]
-	values    *codec.Codec[A]
-	setup     *Setup
-	processor Processor[K, A, B]
-	timed     TimerProcessor[K, B]
-	context   *Context[K]
-	out       *Out[B]
-	keySite   int
-	keyBuf    []byte
-}
-
-func (o *keyedOperator[K, A, B]) fuse(m *member, next any) (any, error) {
-	r := m.run
-	o.out = newOut[B](m, next)
-	o.context = &Context[K]{Runtime: m.runtime, m: m}
-	o.context.index = withoutKey
-	o.keySite = r.addSite(site{operator: m.node.logical.Name, key: o.in.name})
-	if err := o.bind(m); err != nil {
-		return nil, err
-	}
-	m.keepState()
-	if f, ok := any(o.processor).(Finisher[B]); ok {
-		m.finish = func() error {
-			r.ts = operator.NoTimestamp
-			return f.Finish(o.out)
+	op := newKeyedOperator[K, B](s, in.keys, p)
+	n.fuse = func(m *member, next any) (any, error) {
+		if err := op.open(m, next); err != nil {
+			return nil, err
 		}
-	}
-	c := o.context
-	return func(v A) {
-		r.at = m.site
-		if err := o.processor.Process(c, v, o.out); err != nil {
-			m.fail(err)
-		}
-	}, nil
-}
-
-// bind ties states and timers to the task's backend.
-func (o *keyedOperator[K, A, B]) bind(m *member) error {
-	if len(o.setup.states) > 0 {
-		backend, err := m.run.env.Backend(m.id)
-		if err != nil {
-			return err
-		}
-		for _, s := range o.setup.states {
-			if err := s.bind(m, backend, &o.context.cursor); err != nil {
-				return err
+		r, c, out := m.run, op.context, op.out
+		return func(v A) {
+			r.at = m.site
+			if err := p.Process(c, v, out); err != nil {
+				m.fail(err)
 			}
-		}
+		}, nil
 	}
-	if o.timed == nil {
-		return nil
-	}
-	var err error
-	o.context.timers, err = m.run.env.Timers(m.id, func(hash uint64, key []byte, at int64) error { return o.fire(m, hash, key, at) })
-	return err
+	n.head = func(m *member, _ any, _ int) headFunc { return newKeyedHead(op, m, in, values, p.Process) }
+	return streamOf[B](n)
 }
 
-// head decodes batches for the operator. It has the states of all keys of a batch
-// loaded together; then it goes record by record.
-func (o *keyedOperator[K, A, B]) head(m *member) headFunc {
-	h := &keyedHead[K, A, B]{
-		m: m, r: m.run, operator: o, context: o.context, processor: o.processor, out: o.out,
-		values: o.values, keys: o.in.keys, key: o.in.key, place: new(A),
+// newSetup is the setup of an operator whose keys these are.
+func newSetup[K comparable](n *node, keys *codec.Codec[K]) *Setup {
+	s := &Setup{node: n}
+	if keys != nil {
+		s.key = keys.Schema()
 	}
-	return h.process
-}
-
-// keyedHead is a [Process] operator at the head of a chain.
-type keyedHead[K comparable, A, B any] struct {
-	m         *member
-	r         *run
-	operator  *keyedOperator[K, A, B]
-	context   *Context[K]
-	processor Processor[K, A, B]
-	out       *Out[B]
-	values    *codec.Codec[A]
-	keys      *codec.Codec[K]
-	key       func(A) K
-	place     *A
-	last      *operator.Batch // the batch and the record where the last call left off
-	lastNext  int
-}
-
-func (h *keyedHead[K, A, B]) process(b *operator.Batch) {
-	r, start := h.r, b.Next
-	if start == 0 || b != h.last || start != h.lastNext {
-		for _, s := range h.operator.setup.states {
-			s.prefetch(b.Hash[start:b.N], start)
-		}
-	}
-	for i := start; i < b.N && h.record(b, i); {
-		i++
-		b.Next = i
-		if r.err != nil || r.suspend.Load() {
-			break
-		}
-	}
-	h.context.index = withoutKey
-	h.m.in += int64(b.Next - start)
-	h.last, h.lastNext = b, b.Next
-}
-
-// record runs one record; false if it could not be decoded.
-func (h *keyedHead[K, A, B]) record(b *operator.Batch, i int) bool {
-	r, c := h.r, h.context
-	if err := h.values.Decode(b.Payload[i], h.place); err != nil {
-		r.failSystem(h.m.site, err)
-		return false
-	}
-	r.at = h.operator.keySite
-	c.value = h.key(*h.place)
-	key := h.keys.Find(b.Payload[i], &c.value)
-	if key == nil {
-		if key = h.operator.encode(&c.value); key == nil {
-			return false
-		}
-	}
-	if assert.Enabled && codec.Hash(key) != b.Hash[i] {
-		r.fail(h.operator.keySite, errors.New("the function gave another key than at the producer"))
-		return false
-	}
-	c.hash, c.cursor.key = b.Hash[i], key
-	c.index = i
-	r.ts = b.Timestamp[i]
-	r.at = h.m.site
-	if err := h.processor.Process(c, *h.place, h.out); err != nil {
-		h.m.fail(err)
-	}
-	return true
-}
-
-// encode encodes a key that is not a part of its record; nil after a failure.
-func (o *keyedOperator[K, A, B]) encode(key *K) []byte {
-	var err error
-	if o.keyBuf, err = o.in.keys.Append(o.keyBuf[:0], key); err == nil {
-		err = checkKey(o.keyBuf)
-	}
-	if err != nil {
-		o.context.m.run.fail(o.keySite, err)
-		return nil
-	}
-	return o.keyBuf
-}
-
-// fire runs a timer that is due. The service's bytes are the service's, so the key
-// is decoded from a copy if it refers to them.
-func (o *keyedOperator[K, A, B]) fire(m *member, hash uint64, key []byte, at int64) (err error) {
-	r, c := m.run, o.context
-	if r.err != nil {
-		return r.err
-	}
-	defer r.leave(&err)
-	o.keyBuf = append(o.keyBuf[:0], key...)
-	decoded := o.keyBuf
-	if o.in.keys.HasPointers() {
-		decoded = bytes.Clone(key)
-	}
-	if err := o.in.keys.Decode(decoded, &c.value); err != nil {
-		r.failSystem(m.site, err)
-		return r.err
-	}
-	c.hash, c.cursor.key, c.index = hash, o.keyBuf, withoutHint
-	r.ts, r.at = operator.NoTimestamp, m.site
-	if err := o.timed.OnTimer(c, time.UnixMilli(at), o.out); err != nil {
-		m.fail(err)
-	}
-	c.index = withoutKey
-	return r.err
+	return s
 }
 
 // declare checks a state's name and adds it to the graph.

@@ -35,3 +35,16 @@ func (p *program) NewEnumerator(source string) (operator.Enumerator, error) {
 func (p *program) NewChain(vertex *jobgraph.Vertex, graph *jobgraph.JobGraph) (operator.Chain, error) {
 	return newChain(p, vertex, graph)
 }
+
+// inletOf returns the inlet that an edge leads to, or nil if it is not of this job.
+func (p *program) inletOf(e *jobgraph.Edge) *inlet {
+	n := p.nodes[e.ToOperator]
+	if n == nil || e.Input < 0 || e.Input >= len(n.inlets) {
+		return nil
+	}
+	in := &n.inlets[e.Input]
+	if in.from.logical.Name != e.FromOperator || in.side != e.Side {
+		return nil
+	}
+	return in
+}

@@ -26,10 +26,10 @@ type run struct {
 	err error
 }
 
-// site is a piece of user code: an operator, or a key function.
+// site is a piece of user code: an operator, or a key function or partitioner.
 type site struct {
 	operator string // whom the failure is the fault of
-	key      string // the key's name, if it is a key function
+	part     string // names the function, if it is not the operator's own
 	fault    weir.Fault
 }
 
@@ -50,10 +50,15 @@ type member struct {
 	// since elsewhere it is what the producer sent out; out not where it equals in.
 	in, out  int64
 	producer *member // in the same chain; nil at the head
+	// sides stand for the side outputs, in the order of the node's: each has the
+	// count of what went out of it.
+	sides []*member
 	// sent are in and out as last published for other goroutines.
 	sent struct{ in, out atomic.Int64 }
 	// finish emits an operator's last records; nil for most.
 	finish func() error
+	// finishPort is told that a port has ended; nil for most.
+	finishPort func(port int) error
 	// restore gives an operator what it starts from; nil for most.
 	restore func() error
 	// snapshot returns the operator's own state; nil for most.
@@ -61,7 +66,11 @@ type member struct {
 }
 
 func newMember(r *run, n *node) *member {
-	return &member{run: r, node: n, id: weir.OperatorIDOf(n.logical.Name)}
+	m := &member{run: r, node: n, id: weir.OperatorIDOf(n.logical.Name)}
+	for range n.sides {
+		m.sides = append(m.sides, &member{run: r, node: n, id: m.id})
+	}
+	return m
 }
 
 // start ties the member to its task.
@@ -72,6 +81,9 @@ func (m *member) start() {
 	}
 	m.runtime = newRuntime(m.run.env, name)
 	m.site = m.run.addSite(site{operator: name, fault: fault})
+	for _, s := range m.sides {
+		s.runtime, s.site = m.runtime, m.site
+	}
 }
 
 // leave ends every call of user code: it turns a panic into the task's failure and
@@ -100,7 +112,11 @@ func (m *member) publish() {
 	if m.sent.in.Load() != m.in {
 		m.sent.in.Store(m.in)
 	}
-	if m.sent.out.Load() != m.out {
-		m.sent.out.Store(m.out)
+	out := m.out
+	for _, s := range m.sides {
+		out += s.out
+	}
+	if m.sent.out.Load() != out {
+		m.sent.out.Store(out)
 	}
 }

@@ -38,21 +38,21 @@ type Reader[T any] interface {
 
 // From adds a source.
 func From[T any](g *Graph, name string, source Source[T], options ...Option) Stream[T] {
-	n := g.add(name, jobgraph.KindSource, nil, options)
+	n := g.add(name, jobgraph.KindSource, options)
 	produces[T](n)
 	if _, err := codec.For[T](); err != nil {
 		n.fault("records: %s", err)
 	}
 	n.require(!isNil(source))
 	if isNil(source) {
-		return Stream[T]{n}
+		return streamOf[T](n)
 	}
 	n.enumerator = source.Enumerator
 	reader := source.Reader()
 	n.require(!isNil(reader))
 	n.user = reader
 	n.fuse = func(m *member, next any) (any, error) { return sourcePoll(m, reader, next.(func(T))), nil }
-	return Stream[T]{n}
+	return streamOf[T](n)
 }
 
 // sourceStep is what the function that a reader emits into needs. One pointer to

@@ -7,12 +7,34 @@ import (
 
 	"github.com/weirflow/weir/codec"
 	"github.com/weirflow/weir/jobgraph"
-	"github.com/weirflow/weir/operator"
 )
 
 // Stream is a stream of records of one type. It may be used by several operators:
 // each then gets every record.
-type Stream[T any] struct{ node *node }
+type Stream[T any] struct {
+	origins []origin // several after a [Union]
+}
+
+// origin is an output of an operator, and how its records are to be dealt to the
+// subtasks of the next one.
+type origin struct {
+	node *node
+	side string // which of the side outputs; empty: the main one
+	wish jobgraph.Partitioning
+	// partitioner names the user's function, and route is it: a func(T, int) int.
+	partitioner string
+	route       any
+}
+
+// streamOf is the main output of an operator.
+func streamOf[T any](n *node) Stream[T] { return Stream[T]{[]origin{{node: n}}} }
+
+func (s Stream[T]) graph() *Graph {
+	if len(s.origins) == 0 {
+		panic("a stream is made by the functions of package flow")
+	}
+	return s.origins[0].node.graph
+}
 
 // KeyedStream is a stream of which all records with one key are handled by one
 // subtask. [KeyBy] makes it, [Process] uses it.
@@ -58,7 +80,7 @@ func Map[A, B any](in Stream[A], name string, fn func(A) B, options ...Option) S
 			s.to(s.fn(v))
 		}, nil
 	}
-	return Stream[B]{n}
+	return streamOf[B](n)
 }
 
 // MapWith is [Map] with an object that may fail, and may be opened, closed and told
@@ -81,7 +103,7 @@ func MapWith[A, B any](in Stream[A], name string, mapper Mapper[A, B], options .
 			to(w)
 		}, nil
 	}
-	return Stream[B]{n}
+	return streamOf[B](n)
 }
 
 // Filter keeps the records for which keep is true.
@@ -98,7 +120,7 @@ func Filter[T any](in Stream[T], name string, keep func(T) bool, options ...Opti
 			}
 		}, nil
 	}
-	return Stream[T]{n}
+	return streamOf[T](n)
 }
 
 // FlatMap makes any number of records of each.
@@ -117,7 +139,7 @@ func FlatMap[A, B any](in Stream[A], name string, fn func(A) iter.Seq[B], option
 			}
 		}, nil
 	}
-	return Stream[B]{n}
+	return streamOf[B](n)
 }
 
 // FlatMapFunc is [FlatMap] for functions that emit, which spares them an iterator
@@ -134,24 +156,32 @@ func FlatMapFunc[A, B any](in Stream[A], name string, fn func(v A, out *Out[B]) 
 			}
 		}, nil
 	}
-	return Stream[B]{n}
+	return streamOf[B](n)
 }
 
 // KeyBy divides the stream by a key. The key of a record must depend on the record
 // alone. Its name is for messages, and is as unique as an operator's.
 func KeyBy[K comparable, T any](in Stream[T], name string, key func(T) K) KeyedStream[K, T] {
-	g := in.node.graph
+	g := in.graph()
 	g.claim(name, "key")
+	for _, o := range in.origins {
+		if o.wish != jobgraph.Forward {
+			g.fault("key %q: its stream is dealt by key, not by %s", name, o.wish)
+		}
+	}
 	k := KeyedStream[K, T]{stream: in, name: name, key: key}
 	if key == nil {
-		g.faults = append(g.faults, fmt.Errorf("key %q: function is nil", name))
+		g.fault("key %q: function is nil", name)
 	}
 	var err error
 	if k.keys, err = codec.ForKey[K](); err != nil {
-		g.faults = append(g.faults, fmt.Errorf("key %q: %w", name, err))
+		g.fault("key %q: %w", name, err)
 	}
 	return k
 }
+
+// part names the key's function in failures.
+func (k KeyedStream[K, T]) part() string { return fmt.Sprintf("key %q", k.name) }
 
 // Out takes the records that an operator emits.
 type Out[T any] struct {
@@ -190,41 +220,35 @@ func transform[A, B any](in Stream[A], name string, kind jobgraph.Kind, options 
 	return n
 }
 
-// consumer adds an operator with one input that has no partitioning wish.
+// consumer adds an operator with one port that is not keyed.
 func consumer[A any](in Stream[A], name string, kind jobgraph.Kind, options []Option) *node {
-	n := in.node.graph.add(name, kind, in.node, options)
-	n.logical.In = typeText(reflect.TypeFor[A]())
-	input := jobgraph.Input{From: in.node.logical.Name}
-	c, err := codec.For[A]()
-	if err != nil {
-		n.fault("input records: %s", err)
-	} else {
-		input.Codec = c.Schema()
-	}
-	n.logical.Inputs = []jobgraph.Input{input}
-	n.write = func(m *member, out operator.Output) (any, error) { return writer(m, out, c), nil }
-	n.head = func(m *member, first any) (headFunc, error) { return plainHead(m, first.(func(A)), c), nil }
+	n := in.graph().add(name, kind, options)
+	c := plainPort(n, in)
+	n.head = func(m *member, first any, _ int) headFunc { return plainHead(m, first.(func(A)), c) }
 	return n
 }
 
 // produces says that records of type B leave the operator.
 func produces[B any](n *node) {
 	n.logical.Out = typeText(reflect.TypeFor[B]())
-	n.join = func(nexts []any) any {
-		fns := make([]func(B), len(nexts))
-		for i, f := range nexts {
-			fns[i] = f.(func(B))
-		}
-		switch len(fns) {
-		case 0:
-			return func(B) {}
-		case 1:
-			return fns[0]
-		}
-		return func(v B) {
-			for _, f := range fns {
-				f(v)
-			}
+	n.join = join[B]
+}
+
+// join makes one function of several, or of none.
+func join[B any](nexts []any) any {
+	fns := make([]func(B), len(nexts))
+	for i, f := range nexts {
+		fns[i] = f.(func(B))
+	}
+	switch len(fns) {
+	case 0:
+		return func(B) {}
+	case 1:
+		return fns[0]
+	}
+	return func(v B) {
+		for _, f := range fns {
+			f(v)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package jobgraph
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weirflow/weir"
@@ -17,7 +18,9 @@ type Options struct {
 // Compile makes the physical plan. Operators are chained where that is possible
 // and wanted: over an edge without a partitioning wish, between operators of equal
 // parallelism, into a consumer that has no other input and does not ask to start a
-// chain. All faults are joined and wrap [ErrInvalid].
+// chain. An edge without a wish is Forward between equal parallelisms, else
+// Rebalance; every other partitioning allows any two. All faults are joined and wrap
+// [ErrInvalid].
 func Compile(l *Logical, o Options) (*JobGraph, error) {
 	c := compiler{logical: l, options: o, at: make(map[string]int)}
 	l.validate(&c.faults)
@@ -70,13 +73,13 @@ func (c *compiler) place(o *Operator) {
 	v := Vertex{
 		Index:       len(c.graph.Vertices),
 		Source:      o.Kind == KindSource,
-		Keyed:       len(o.Inputs) > 0 && o.Inputs[0].Partitioning == Hash,
+		Keyed:       slices.ContainsFunc(o.Inputs, func(in Input) bool { return in.Partitioning == Hash }),
 		Parallelism: p,
 	}
 	c.graph.Vertices = append(c.graph.Vertices, v)
 	c.add(&c.graph.Vertices[v.Index], o)
 	for i := range o.Inputs {
-		c.connect(o, &o.Inputs[i], v.Index, p)
+		c.connect(o, i, v.Index, p)
 	}
 }
 
@@ -106,9 +109,13 @@ func (c *compiler) add(v *Vertex, o *Operator) {
 }
 
 // connect adds the edge of one input of a vertex's head.
-func (c *compiler) connect(o *Operator, in *Input, to, parallelism int) {
+func (c *compiler) connect(o *Operator, input, to, parallelism int) {
+	in := &o.Inputs[input]
 	from := c.at[in.From]
-	e := Edge{Index: len(c.graph.Edges), From: from, To: to, FromOperator: in.From, ToOperator: o.Name, Partitioning: in.Partitioning}
+	e := Edge{
+		Index: len(c.graph.Edges), From: from, To: to, FromOperator: in.From, ToOperator: o.Name,
+		Input: input, Side: in.Side, Partitioning: in.Partitioning,
+	}
 	if e.Partitioning == Forward && c.graph.Vertices[from].Parallelism != parallelism {
 		e.Partitioning = Rebalance
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // TestCompile runs the scripts. An operator is a line: kind, name, and arguments
-// from=, key=, p=, max=, state=, chain=start|never; several inputs are several from=.
+// from=, key=, dealt=, port=, side=, by= (of the input before), p=, max=, state=, out=
+// (a side output), chain=start|never; several inputs are several from=.
 func TestCompile(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -74,6 +75,19 @@ func parseScript(t *testing.T, d *datadriven.TestData) (*Logical, Options) {
 			case "key":
 				in := &op.Inputs[len(op.Inputs)-1]
 				in.Partitioning, in.Key = Hash, value
+			case "dealt":
+				in := &op.Inputs[len(op.Inputs)-1]
+				for in.Partitioning.String() != value {
+					in.Partitioning++
+				}
+			case "port":
+				op.Inputs[len(op.Inputs)-1].Port = number(value)
+			case "side":
+				op.Inputs[len(op.Inputs)-1].Side = value
+			case "by":
+				op.Inputs[len(op.Inputs)-1].Partitioner = value
+			case "out":
+				op.Sides = append(op.Sides, SideOutput{Name: value, Out: "S"})
 			case "p":
 				op.Parallelism = number(value)
 			case "max":
@@ -108,7 +122,14 @@ func describe(g *JobGraph) string {
 		fmt.Fprintf(&b, " in=%v out=%v\n", v.Inputs, v.Outputs)
 	}
 	for _, e := range g.Edges {
-		fmt.Fprintf(&b, "edge %d %s %d (%s) -> %d (%s)\n", e.Index, e.Partitioning, e.From, e.FromOperator, e.To, e.ToOperator)
+		fmt.Fprintf(&b, "edge %d %s %d (%s) -> %d (%s)", e.Index, e.Partitioning, e.From, e.FromOperator, e.To, e.ToOperator)
+		if e.Input != 0 {
+			fmt.Fprintf(&b, " input %d", e.Input)
+		}
+		if e.Side != "" {
+			fmt.Fprintf(&b, " side %q", e.Side)
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -127,10 +148,23 @@ func drawLogical(t *rapid.T) *Logical {
 		if inputs == 0 {
 			o.Kind = KindSource
 		}
-		for range inputs {
-			in := Input{From: fmt.Sprintf("op%d", rapid.IntRange(0, i-1).Draw(t, "from")), Codec: "int64", Partitioning: Partitioning(rapid.IntRange(0, 2).Draw(t, "partitioning"))}
-			if in.Partitioning == Hash {
+		if rapid.Bool().Draw(t, "side output") {
+			o.Sides = []SideOutput{{Name: "side", Out: "T"}}
+		}
+		for j := range inputs {
+			from := rapid.IntRange(0, i-1).Draw(t, "from")
+			in := Input{From: l.Operators[from].Name, Codec: "int64", Partitioning: Partitioning(rapid.IntRange(0, int(Custom)).Draw(t, "partitioning"))}
+			switch in.Partitioning {
+			case Hash:
 				in.Key = "string"
+			case Custom:
+				in.Partitioner = "by"
+			}
+			if j > 0 {
+				in.Port = o.Inputs[j-1].Port + rapid.IntRange(0, 1).Draw(t, "port")
+			}
+			if len(l.Operators[from].Sides) > 0 && rapid.Bool().Draw(t, "side") {
+				in.Side = "side"
 			}
 			o.Inputs = append(o.Inputs, in)
 		}
@@ -205,6 +239,9 @@ func checkOperator(t *rapid.T, l *Logical, g *JobGraph, o Options, op *Operator,
 		edge, in := g.Edges[e], op.Inputs[i]
 		if edge.To != v.Index || edge.From >= edge.To || edge.FromOperator != in.From || edge.From != at[in.From].Index || !slices.Contains(at[in.From].Outputs, e) {
 			t.Fatalf("%s: edge %+v", op.Name, edge)
+		}
+		if edge.Input != i || edge.Side != in.Side || edge.ID() != (weir.EdgeID{From: in.From, To: op.Name, Input: int32(i)}) {
+			t.Fatalf("%s: edge %+v of input %d", op.Name, edge, i)
 		}
 		want := in.Partitioning
 		if want == Forward && at[in.From].Parallelism != v.Parallelism {

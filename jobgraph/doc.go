@@ -7,11 +7,13 @@
 //
 // Invariants:
 //
-//  1. The canonical text and the hash cover names, kinds, types, partitioning and
-//     state schemas, and no parallelism (DECISIONS 4).
+//  1. The canonical text and the hash cover names, kinds, types, partitioning, ports,
+//     side outputs and state schemas, and no parallelism (DECISIONS 4).
 //  2. Vertices are in topological order; an edge leads from a smaller index to a
 //     larger one.
 //  3. Compile is a pure function: equal input, equal graph.
+//  4. The inputs of a vertex are those of its first operator, in their order; all
+//     other operators have one input, within the vertex.
 //
 // Pure: no goroutine, lock, clock or I/O. Read logical.go, then compile.go.
 package jobgraph

@@ -10,6 +10,9 @@ const (
 	Forward   Partitioning = iota // subtask i to subtask i; needs equal parallelism
 	Hash                          // by key group
 	Rebalance                     // round robin over all
+	Rescale                       // round robin over a few: pointwise, parallelisms need not be equal
+	Broadcast                     // every record to all
+	Custom                        // by the user's function
 )
 
 func (p Partitioning) String() string {
@@ -20,9 +23,21 @@ func (p Partitioning) String() string {
 		return "hash"
 	case Rebalance:
 		return "rebalance"
+	case Rescale:
+		return "rescale"
+	case Broadcast:
+		return "broadcast"
+	case Custom:
+		return "custom"
 	}
 	return "unknown"
 }
+
+// Pointwise says whether a consumer reads from some of the producers only.
+func (p Partitioning) Pointwise() bool { return p == Forward || p == Rescale }
+
+// Aligns says whether barriers never overtake data on such an edge (behaviour §17).
+func (p Partitioning) Aligns() bool { return p.Pointwise() || p == Broadcast || p == Custom }
 
 // Chaining is a user's wish about fusing an operator with its neighbours.
 type Chaining uint8
@@ -39,12 +54,15 @@ type Kind string
 
 // Kinds.
 const (
-	KindSource  Kind = "source"
-	KindMap     Kind = "map"
-	KindFilter  Kind = "filter"
-	KindFlatMap Kind = "flat-map"
-	KindProcess Kind = "process"
-	KindSink    Kind = "sink"
+	KindSource    Kind = "source"
+	KindMap       Kind = "map"
+	KindFilter    Kind = "filter"
+	KindFlatMap   Kind = "flat-map"
+	KindProcess   Kind = "process"
+	KindCoMap     Kind = "co-map"     // two ports
+	KindCoFlatMap Kind = "co-flat-map" // two ports
+	KindCoProcess Kind = "co-process" // two ports
+	KindSink      Kind = "sink"
 )
 
 // Input is one input of an operator.
@@ -53,10 +71,23 @@ type Input struct {
 	// Partitioning is Hash after a KeyBy. Forward means "no wish": Compile makes it
 	// Rebalance where the parallelisms differ.
 	Partitioning Partitioning
+	// Port says which logical input of the operator this is, from 0. Inputs of one
+	// port carry records of one type: a union has several.
+	Port int
+	// Partitioner is the name of the user's partitioner of a Custom input, else empty.
+	Partitioner string
 	// Key is the canonical schema of the key after a KeyBy, else empty.
 	Key string
 	// Codec is the canonical schema of the records.
 	Codec string
+	// Side is the name of the producer's side output that is read; empty: its main one.
+	Side string
+}
+
+// SideOutput is an output of an operator beside its main one.
+type SideOutput struct {
+	Name string
+	Out  string // Go type of the records
 }
 
 // State is a keyed state that an operator declares.
@@ -69,8 +100,9 @@ type Operator struct {
 	Name   string
 	Kind   Kind
 	Inputs []Input
-	In     string // Go type of the input records, empty for sources
+	In     string // Go type of the input records, one for each port, empty for sources
 	Out    string // Go type of the output records, empty for sinks
+	Sides  []SideOutput
 	States []State
 	// The rest is physical and not part of the hash.
 	Parallelism    int // 0: the job's
@@ -103,7 +135,7 @@ type Vertex struct {
 	Operators      []string // head first, in topological order of the chain
 	IDs            []weir.OperatorID
 	Source         bool
-	Keyed          bool // the head's input is partitioned by key
+	Keyed          bool // the head's inputs are partitioned by key
 	Parallelism    int
 	MaxParallelism int
 	MaxConfigured  bool  // the user set MaxParallelism
@@ -111,12 +143,15 @@ type Vertex struct {
 	Outputs        []int // edge indices
 }
 
-// Edge is an exchange between two vertices. Its channels: with Forward one from
-// subtask i to subtask i, else one from every producer to every consumer subtask.
+// Edge is an exchange between two vertices, which may have several. Its channels: if
+// pointwise those of [weir.PointwiseProducers], which with Forward is one from subtask
+// i to subtask i; else one from every producer to every consumer subtask.
 type Edge struct {
 	Index        int
 	From, To     int // vertex indices
 	FromOperator string
 	ToOperator   string
+	Input        int    // index among the inputs of ToOperator
+	Side         string // the side output that it carries; empty: the main output
 	Partitioning Partitioning
 }

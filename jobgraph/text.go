@@ -25,11 +25,29 @@ func (l *Logical) Text() string {
 func (o *Operator) writeText(b *strings.Builder) {
 	fmt.Fprintf(b, "operator %q kind %q in %q out %q\n", o.Name, string(o.Kind), o.In, o.Out)
 	for _, in := range o.Inputs {
-		fmt.Fprintf(b, "operator %q input %q %s key %q codec %q\n", o.Name, in.From, in.Partitioning, in.Key, in.Codec)
+		fmt.Fprintf(b, "operator %q input %q %s key %q codec %q%s\n", o.Name, in.From, in.Partitioning, in.Key, in.Codec, in.more())
+	}
+	for _, s := range o.Sides {
+		fmt.Fprintf(b, "operator %q side %q out %q\n", o.Name, s.Name, s.Out)
 	}
 	for _, s := range o.States {
 		fmt.Fprintf(b, "operator %q state %q kind %q key %q value %q\n", o.Name, s.Name, s.Kind, s.Key, s.Value)
 	}
+}
+
+// more is what most inputs have nothing of.
+func (in *Input) more() string {
+	var b strings.Builder
+	if in.Side != "" {
+		fmt.Fprintf(&b, " side %q", in.Side)
+	}
+	if in.Partitioner != "" {
+		fmt.Fprintf(&b, " partitioner %q", in.Partitioner)
+	}
+	if in.Port != 0 {
+		fmt.Fprintf(&b, " port %d", in.Port)
+	}
+	return b.String()
 }
 
 // Digest is the SHA-256 of the canonical text: the graph's hash.

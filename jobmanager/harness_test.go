@@ -323,19 +323,19 @@ func (f *fleet) snapshots(x rpc.TriggerCheckpoint) []answer {
 	}
 	op := source.d.Graph.Vertices[x.Attempt.Vertex].IDs[0]
 	list := []answer{{source.tm, rpc.BarrierSent{Attempt: x.Attempt, Operator: op, Checkpoint: x.Barrier.ID}}}
-	list = append(list, answer{source.tm, f.ack(source, x.Barrier.ID)})
+	list = append(list, answer{source.tm, f.ack(source, x.Barrier)})
 	if x.Attempt.Subtask == 0 {
 		for id, t := range f.mu.tasks {
 			if id.Job == x.Attempt.Job && id.Vertex != x.Attempt.Vertex {
-				list = append(list, answer{t.tm, f.ack(t, x.Barrier.ID)})
+				list = append(list, answer{t.tm, f.ack(t, x.Barrier)})
 			}
 		}
 	}
 	return list
 }
 
-func (f *fleet) ack(t *fakeTask, id weir.CheckpointID) rpc.Message {
-	a := rpc.AcknowledgeCheckpoint{Attempt: t.d.Attempt, Checkpoint: id, Metrics: weir.CheckpointMetrics{AlignmentDuration: time.Millisecond}}
+func (f *fleet) ack(t *fakeTask, b weir.Barrier) rpc.Message {
+	a := rpc.AcknowledgeCheckpoint{Attempt: t.d.Attempt, Checkpoint: b.ID, Metrics: weir.CheckpointMetrics{AlignmentDuration: time.Millisecond}}
 	v := &t.d.Graph.Vertices[t.d.Attempt.Vertex]
 	for k, op := range v.IDs {
 		s := weir.OperatorSubtaskState{Operator: op, Name: v.Operators[k]}
@@ -349,7 +349,26 @@ func (f *fleet) ack(t *fakeTask, id weir.CheckpointID) rpc.Message {
 		}
 		a.State.Operators = append(a.State.Operators, s)
 	}
+	if b.Options.Alignment == weir.Unaligned {
+		f.capture(t, &a)
+	}
 	return a
+}
+
+// capture says that each channel of the task had something in flight.
+func (f *fleet) capture(t *fakeTask, a *rpc.AcknowledgeCheckpoint) {
+	for _, g := range t.d.Inputs {
+		e := &t.d.Graph.Edges[g.Edge]
+		for _, ch := range g.Channels {
+			h := inline(fmt.Sprintf("%d>%d", ch.Producer.Subtask, t.d.Attempt.Subtask))
+			a.State.Channels = append(a.State.Channels, weir.ChannelStateHandle{
+				Edge:     weir.EdgeID{From: e.FromOperator, To: e.ToOperator, Input: int32(e.Input)},
+				Producer: ch.Producer.Subtask, Consumer: t.d.Attempt.Subtask, Handle: h,
+			})
+			a.Metrics.PersistedBytes += h.Length
+		}
+	}
+	a.Metrics.Unaligned = true
 }
 
 // fail reports the failure of a running task.

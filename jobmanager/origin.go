@@ -14,29 +14,54 @@ import (
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
+// plan is a compiled job with what it was compiled from.
+type plan struct {
+	logical *jobgraph.Logical
+	options jobgraph.Options
+	graph   *jobgraph.JobGraph
+}
+
 // origin reads and checks the snapshot that a job is to start from (behaviour §11,
-// NO_CLAIM): it is not ours and never deleted. Vertices whose user set no maximum
-// parallelism take that of their state.
-func (t *term) origin(ctx context.Context, from string, graph *jobgraph.JobGraph) (*jobmaster.Origin, error) {
+// NO_CLAIM): it is not ours and never deleted. The plan that it returns fits it:
+// vertices whose user set no maximum parallelism take that of their state, and
+// operators with in-flight data between them are not fused.
+func (t *term) origin(ctx context.Context, from string, p plan) (*jobmaster.Origin, *jobgraph.JobGraph, error) {
 	blobs, name, err := t.locate(from)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := snapshotmeta.Open(ctx, blobs, name)
 	if err != nil {
-		return nil, originError(from, err)
+		return nil, nil, originError(from, err)
+	}
+	graph, err := p.apart(jobmaster.KeepApart(p.graph, s))
+	if err != nil {
+		return nil, nil, fault(rpc.CodeInvalidArgument, "", "%v", err)
 	}
 	if blobs != t.cfg.Blobs {
 		name = snapshotmeta.Foreign(blobs.Location(), name)
 	}
 	jobmaster.AdoptMaxParallelism(graph, s)
-	if err := jobmaster.CheckRestore(graph, s); err != nil {
-		return nil, fault(rpc.CodeInvalidArgument, "state is found by the names of operators; keep them when a job changes",
+	if err := jobmaster.CheckRestore(graph, p.logical.Text(), s); err != nil {
+		return nil, nil, fault(rpc.CodeInvalidArgument, "state is found by the names of operators; keep them when a job changes",
 			"start from %s: %v", from, err)
 	}
 	return &jobmaster.Origin{
 		Path: from, Metadata: name, Checkpoint: s.Header.Checkpoint, Kind: s.Header.Kind, Bytes: s.Bytes(),
-	}, nil
+	}, graph, nil
+}
+
+// apart is the plan in which these operators start a chain.
+func (p plan) apart(operators []string) (*jobgraph.JobGraph, error) {
+	if len(operators) == 0 {
+		return p.graph, nil
+	}
+	logical := *p.logical
+	logical.Operators = slices.Clone(logical.Operators)
+	for _, name := range operators {
+		logical.Operator(name).Chaining = jobgraph.ChainStart
+	}
+	return jobgraph.Compile(&logical, p.options)
 }
 
 // locate finds the store and the blob that a path means: one in the checkpoint store,

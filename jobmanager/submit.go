@@ -218,21 +218,23 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 		return nil, err
 	}
 	logical := program.Logical()
-	graph, err := jobgraph.Compile(logical, jobgraph.Options{
+	physical := jobgraph.Options{
 		Name: nameOf(r), Parallelism: settings.Parallelism, MaxParallelism: settings.MaxParallelism, DisableChaining: !settings.Chaining,
-	})
+	}
+	graph, err := jobgraph.Compile(logical, physical)
 	if err != nil {
 		return nil, fault(rpc.CodeInvalidArgument, "", "%v", err)
 	}
 	p := &prepared{body: jobmaster.Submission{
 		Name: nameOf(r), Entrypoint: r.Entrypoint, Params: r.Params, RequestID: r.RequestID, CodeID: t.cfg.CodeID,
-		Options: options, Graph: graph, GraphText: logical.Text(),
+		Options: options, GraphText: logical.Text(),
 	}}
 	if r.From != "" {
-		if p.body.From, err = t.origin(ctx, r.From, graph); err != nil {
+		if p.body.From, graph, err = t.origin(ctx, r.From, plan{logical, physical, graph}); err != nil {
 			return nil, err
 		}
 	}
+	p.body.Graph = graph
 	p.slots, p.warnings = scheduling.SlotsNeeded(graph), unevenKeyGroups(graph)
 	return p, nil
 }

@@ -2,8 +2,10 @@ package jobmanager
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,6 +75,58 @@ func TestJobStartsFromAPathAndLeavesItAlone(t *testing.T) {
 		_, err = jm.Submit(t.Context(), r)
 		w.must(err)
 		w.await(jm, "third", rpc.JobRunning)
+	})
+}
+
+func TestUnalignedCheckpointIsRestoredAtAnotherParallelism(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		jm, f := w.manager(), w.fleet()
+		hearts := w.hearts()
+		f.join(jm, 1).live(hearts)
+		f.join(jm, 2).live(hearts)
+		w.submit(jm, "first", checkpointed, "execution.checkpointing.unaligned.enabled=true", "parallelism.default=2")
+		c := w.awaitCheckpoint(jm, "first", 2)
+		if c.Type() != "UNALIGNED_CHECKPOINT" || c.PersistedBytes != 4*3 {
+			t.Errorf("%s with %d bytes in flight", c.Type(), c.PersistedBytes)
+		}
+		d, err := jm.Get(t.Context(), "first")
+		w.must(err)
+		for _, dep := range f.deployments() {
+			o := dep.Options
+			if !o.Unaligned || o.ChannelStateSubtasks != 5 || o.ChannelStateMemory != 64<<20 {
+				t.Errorf("task options %+v", o)
+			}
+			for _, p := range dep.Outputs {
+				if p.Aligns {
+					t.Errorf("the edge by %s aligns", p.Partitioning)
+				}
+			}
+		}
+		w.must(jm.Cancel(t.Context(), "first"))
+		w.await(jm, "first", rpc.JobCanceled)
+
+		r := request("second", "parallelism.default=3")
+		r.From = c.Path
+		_, err = jm.Submit(t.Context(), r)
+		w.must(err)
+		second := w.await(jm, "second", rpc.JobRunning).Job
+		var got []string
+		for _, dep := range f.deployments() {
+			for _, rc := range dep.Recovered {
+				if dep.Attempt.Job != second || rc.Channel != -1 || len(rc.Captured) != 1 {
+					t.Errorf("%s of %s recovers %+v", dep.Attempt, d.Name, rc)
+				}
+				got = append(got, fmt.Sprintf("%d: %s %t", dep.Attempt.Subtask, rc.Captured[0].Inline, rc.Filter))
+			}
+		}
+		// Of 128 key groups consumer 0 had the first 64; consumer 1 of 3 has 43 to 85.
+		want := []string{
+			"0: 0>0 true", "0: 1>0 true", "1: 0>0 true", "1: 1>0 true", "1: 0>1 true", "1: 1>1 true", "2: 0>1 true", "2: 1>1 true",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("recovered\n%q\nwant\n%q", got, want)
+		}
 	})
 }
 
@@ -167,8 +221,12 @@ func TestBadSubmissions(t *testing.T) {
 			r.Options["parallelism.default"] = "many"
 			r.Options["slot.request.timeout"] = "-1s"
 		}), rpc.CodeInvalidArgument, "parallelism.default", "slot.request.timeout")
-		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Options["execution.checkpointing.unaligned.enabled"] = "true" }),
+		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Options["execution.checkpointing.incremental"] = "true" }),
 			rpc.CodeInvalidArgument, "not supported yet")
+		w.wantError(submit(func(r *rpc.SubmitRequest) {
+			r.Options["execution.checkpointing.unaligned.enabled"] = "true"
+			r.Options["execution.checkpointing.mode"] = "AT_LEAST_ONCE"
+		}), rpc.CodeInvalidArgument, "execution.checkpointing.unaligned.enabled", "execution.checkpointing.mode = AT_LEAST_ONCE")
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "dmeo" }), rpc.CodeNotFound, "known are: demo")
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "" }), rpc.CodeInvalidArgument)
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Name = strings.Repeat("x", 300) }), rpc.CodeInvalidArgument)

@@ -90,7 +90,7 @@ func checkpoints(r jobmaster.Report, links []ha.Link, location string) rpc.Check
 func checkpoint(r jobmaster.Report, s *checkpointing.CheckpointStatistics, location string) rpc.CheckpointInfo {
 	info := rpc.CheckpointInfo{
 		ID: s.ID, Kind: s.Kind, Status: rpc.CheckpointStatus(s.Status), Triggered: s.Triggered, Duration: s.Duration, Bytes: s.Bytes,
-		Path: pathOf(location, s.Metadata), Reason: s.Reason, Message: s.Message,
+		PersistedBytes: s.PersistedBytes, Unaligned: s.Unaligned, Path: pathOf(location, s.Metadata), Reason: s.Reason, Message: s.Message,
 	}
 	for _, t := range s.Subtasks {
 		sub := rpc.SubtaskCheckpoint{Attempt: t.Attempt, Acknowledged: t.Acknowledged, Metrics: t.Metrics}

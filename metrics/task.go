@@ -26,6 +26,9 @@ type TaskFigures struct {
 	QueuedIn, QueuedOut   int64 // bytes waiting in input gates and result partitions
 	Busy                  time.Duration
 	BackPressured         time.Duration // waited for output
+	HardBackPressured     time.Duration // the part of it within a record
+	OutPoolUsage          float64       // the fullest output's share of its buffers in use
+	InPoolUsage           float64       // likewise of the inputs
 	Idle                  time.Duration // waited for input
 	Operators             []OperatorFigures
 }

@@ -46,6 +46,7 @@ type control struct {
 	kind  controlKind
 	in    *remoteInput
 	frame wire.Frame // for sendFrame
+	size  int        // for sendSize
 }
 
 type controlKind uint8
@@ -55,6 +56,7 @@ const (
 	sendOpen
 	sendCredit
 	sendResume
+	sendSize
 	sendClose
 )
 
@@ -77,6 +79,11 @@ func (in *remoteInput) CreditDue() { in.conn.post(control{kind: sendCredit, in: 
 // Resume implements [gate.Upstream].
 func (in *remoteInput) Resume() { in.conn.post(control{kind: sendResume, in: in}) }
 
+// BufferSize implements [gate.Upstream].
+func (in *remoteInput) BufferSize(size int) {
+	in.conn.post(control{kind: sendSize, in: in, size: size})
+}
+
 // Close implements [gate.Upstream].
 func (in *remoteInput) Close() { in.conn.post(control{kind: sendClose, in: in}) }
 
@@ -91,6 +98,8 @@ type remoteOutput struct {
 	sub     *partition.Subpartition // nil while the request is parked
 	request *request
 	queued  bool // in connection.mu.ready
+	size    int  // of segments, asked for before the subpartition was there; 0: none
+	without bool // the consumer has no exclusive buffers
 }
 
 func newConnection(s *Stack, l link.Conn, h wire.Hello) *connection {

@@ -21,6 +21,9 @@ import (
 // smallest are the smallest legal pools (DECISIONS 23).
 var smallest = netstack.BufferOptions{Timeout: 5 * time.Millisecond, Exclusive: 1, Floating: 1, PerOutput: 1}
 
+// withoutExclusive is all remote channels of a gate living on one segment.
+var withoutExclusive = netstack.BufferOptions{Timeout: 5 * time.Millisecond, Floating: 1, PerOutput: 1}
+
 // vertex describes the subtasks of one side of an exchange: on which stack each runs.
 type vertex struct {
 	index int
@@ -319,7 +322,7 @@ func TestExchange(t *testing.T) {
 		{"forward", partition.Forward, []int{0, 1, 0}, []int{0, 0, 1}, 1000},
 		{"records over several segments", partition.Hash, []int{0, 1}, []int{1, 0}, 100_000},
 	} {
-		for _, buffers := range []netstack.BufferOptions{smallest, netstack.DefaultBuffers()} {
+		for _, buffers := range []netstack.BufferOptions{smallest, netstack.DefaultBuffers(), withoutExclusive} {
 			t.Run(fmt.Sprintf("%s, %d exclusive", c.name, buffers.Exclusive), func(t *testing.T) {
 				t.Parallel()
 				x := &exchange{

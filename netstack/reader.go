@@ -105,6 +105,12 @@ func (c *connection) onControl(m link.Message) error {
 	case wire.CloseChannel:
 		c.onClose(f)
 		return nil
+	case wire.Backlog:
+		c.onBacklog(f)
+		return nil
+	case wire.BufferSize:
+		c.onBufferSize(f)
+		return nil
 	case wire.Failure:
 		return c.onFailure(f)
 	default:
@@ -114,7 +120,7 @@ func (c *connection) onControl(m link.Message) error {
 
 // onOpen looks for the subpartition that the peer wants to read.
 func (c *connection) onOpen(f wire.OpenChannel) error {
-	o := &remoteOutput{number: f.Channel, ledger: credit.NewLedger(int(f.Credit))}
+	o := &remoteOutput{number: f.Channel, ledger: credit.NewLedger(int(f.Credit)), without: f.WithoutExclusive}
 	o.request = &request{
 		key:          partitionKey{f.Producer, int(f.Output)},
 		subpartition: int(f.Subpartition),
@@ -145,18 +151,22 @@ func (c *connection) granted(o *remoteOutput, s *partition.Subpartition) {
 	if !gone {
 		o.sub = s // before Attach, which may notify at once
 	}
+	size := o.size
 	c.mu.Unlock()
 	if gone {
 		s.Release()
 		return
 	}
-	switch available, err := s.Attach(func(urgent bool) { c.offer(o, urgent) }); {
+	if size > 0 {
+		s.SetBufferSize(size)
+	}
+	switch next, err := s.Attach(func(urgent bool) { c.offer(o, urgent) }); {
 	case errors.Is(err, partition.ErrAttached):
 		c.failOutput(o, wire.CodeProtocol, err)
 	case err != nil:
 		c.failOutput(o, wire.CodeProducerFailed, err)
-	case available:
-		c.offer(o, false)
+	case next != wire.TypeNone:
+		c.offer(o, next == wire.TypePriorityEvent)
 	}
 }
 
@@ -181,6 +191,9 @@ func (c *connection) onResume(f wire.Resume) error {
 	var sub *partition.Subpartition
 	if o != nil {
 		sub = o.sub
+		if o.without {
+			o.ledger.Reset() // the consumer has given up what it had granted
+		}
 	}
 	c.mu.Unlock()
 	if o == nil {
@@ -189,15 +202,39 @@ func (c *connection) onResume(f wire.Resume) error {
 	if sub == nil {
 		return fmt.Errorf("resume of channel %d before its data: %w", f.Channel, ErrProtocol)
 	}
-	available, err := sub.Resume()
+	next, err := sub.Resume()
 	switch {
 	case err != nil:
 		c.failOutput(o, wire.CodeProtocol, err)
 		c.drop(o)
-	case available:
-		c.offer(o, false)
+	case next != wire.TypeNone:
+		c.offer(o, next == wire.TypePriorityEvent)
 	}
 	return nil
+}
+
+// onBacklog lets a channel look for buffers.
+func (c *connection) onBacklog(f wire.Backlog) {
+	c.mu.Lock()
+	in := c.mu.inputs[f.Channel]
+	c.mu.Unlock()
+	if in != nil {
+		in.gate.Remote(in.index).Backlog(int(f.Backlog))
+	}
+}
+
+// onBufferSize bounds the segments that a task begins for this consumer.
+func (c *connection) onBufferSize(f wire.BufferSize) {
+	c.mu.Lock()
+	var sub *partition.Subpartition
+	if o := c.mu.outputs[f.Channel]; o != nil {
+		o.size = int(f.Size)
+		sub = o.sub
+	}
+	c.mu.Unlock()
+	if sub != nil {
+		sub.SetBufferSize(int(f.Size))
+	}
 }
 
 func (c *connection) onClose(f wire.CloseChannel) {

@@ -26,6 +26,12 @@ type TaskSpec struct {
 	// Wake is called when an input has something, or an output is available again,
 	// after the task had found none. It is called from any goroutine and must not wait.
 	Wake func()
+	// Urgent is called likewise whenever an input got a priority item, whatever the task
+	// had found; nil: Wake is called instead.
+	Urgent func()
+	// Decided is called when an output, by its index, will capture no more for a
+	// timeoutable barrier; see [partition.Options]. It may come after Close.
+	Decided func(output int, id weir.CheckpointID)
 }
 
 // OutputSpec is one result partition.
@@ -34,6 +40,7 @@ type OutputSpec struct {
 	Partitioning   partition.Partitioning
 	MaxParallelism int        // of the consumer, for Hash
 	Consumers      []Consumer // one per subpartition
+	Aligns         bool       // no barrier overtakes on this edge (behaviour §17)
 }
 
 // Consumer is who reads a subpartition.
@@ -58,7 +65,7 @@ type ChannelSpec struct {
 // BufferOptions say how many segments a task may use.
 type BufferOptions struct {
 	Timeout   time.Duration // publish at least that often; 0: after every record; < 0: never for its own sake
-	Exclusive int           // per remote channel, at least 1
+	Exclusive int           // per remote channel
 	Floating  int           // per gate with remote channels, at least 1
 	PerOutput int           // soft limit of segments per subpartition, at least 1
 	Overdraft int           // per partition beyond that, to end a record that was begun
@@ -75,7 +82,7 @@ func (t *TaskSpec) validate() error {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf(format+": %w", append(args, ErrBadSpec)...))
 	}
-	if b := t.Buffers; b.Exclusive < 1 || b.Floating < 1 || b.PerOutput < 1 || b.Overdraft < 0 {
+	if b := t.Buffers; b.Exclusive < 0 || b.Floating < 1 || b.PerOutput < 1 || b.Overdraft < 0 {
 		fault("buffers %+v", b)
 	}
 	for i, o := range t.Outputs {
@@ -84,7 +91,7 @@ func (t *TaskSpec) validate() error {
 			fault("output %d, %s: %d consumers", i, o.Partitioning, n)
 		case o.Partitioning == partition.Hash && (o.MaxParallelism < n || o.MaxParallelism > weir.MaxMaxParallelism):
 			fault("output %d: maximum parallelism %d of %d consumers", i, o.MaxParallelism, n)
-		case o.Partitioning > partition.Rebalance:
+		case o.Partitioning > partition.Custom:
 			fault("output %d: partitioning %d", i, o.Partitioning)
 		}
 	}

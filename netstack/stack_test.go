@@ -385,7 +385,7 @@ func TestOpenTaskRefusesWhatItCannotGive(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	bad := spec
-	bad.Buffers.Exclusive = 0
+	bad.Buffers.Exclusive = -1
 	bad.Outputs = []netstack.OutputSpec{{Partitioning: partition.Hash, Consumers: make([]netstack.Consumer, 2), MaxParallelism: 1}, {}}
 	bad.Inputs = []netstack.InputSpec{{}}
 	if _, err := s.OpenTask(bad); !errors.Is(err, netstack.ErrBadSpec) || strings.Count(err.Error(), "\n") != 3 {

@@ -63,7 +63,7 @@ func (s *Stack) OpenTask(spec TaskSpec) (*TaskIO, error) {
 // reserve makes outputs and inputs with their buffers.
 func (t *TaskIO) reserve() error {
 	for i := range t.spec.Outputs {
-		p, err := t.newPartition(&t.spec.Outputs[i])
+		p, err := t.newPartition(i, &t.spec.Outputs[i])
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (t *TaskIO) reserve() error {
 	return nil
 }
 
-func (t *TaskIO) newPartition(o *OutputSpec) (*partition.ResultPartition, error) {
+func (t *TaskIO) newPartition(index int, o *OutputSpec) (*partition.ResultPartition, error) {
 	n := len(o.Consumers)
 	pool, err := t.stack.pool.NewLocalPool(buffer.LocalOptions{
 		Min:        n + 1,
@@ -93,12 +93,19 @@ func (t *TaskIO) newPartition(o *OutputSpec) (*partition.ResultPartition, error)
 		return nil, fmt.Errorf("output of edge %d: %w", o.Edge, err)
 	}
 	key := partitionKey{t.spec.Attempt, o.Edge}
+	var decided func(weir.CheckpointID)
+	if t.spec.Decided != nil {
+		decided = func(id weir.CheckpointID) { t.spec.Decided(index, id) }
+	}
 	return partition.New(partition.Options{
 		Partitioning:   o.Partitioning,
 		Subpartitions:  n,
 		MaxParallelism: o.MaxParallelism,
 		Pool:           pool,
 		EachRecord:     t.spec.Buffers.Timeout == 0,
+		Aligns:         o.Aligns,
+		PerOutput:      t.spec.Buffers.PerOutput,
+		Decided:        decided,
 		Released:       func() { t.stack.released(key) },
 	}), nil
 }
@@ -109,6 +116,7 @@ func (t *TaskIO) newGate(in *InputSpec) (*gate.InputGate, error) {
 		Floating:  t.spec.Buffers.Floating,
 		Network:   t.stack.pool,
 		Wake:      t.spec.Wake,
+		Urgent:    t.spec.Urgent,
 	}
 	for _, c := range in.Channels {
 		o.Channels = append(o.Channels, gate.Channel{Producer: c.Producer, Remote: !t.stack.isLocal(c.At)})

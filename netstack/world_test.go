@@ -79,7 +79,7 @@ func live(t *testing.T, seed uint64) {
 		from:         vertex{0, []int{0, 1, 2}}, to: vertex{1, []int{0, 1, 2}},
 		buffers: smallest,
 	}
-	x.buffers.Exclusive += int(seed / 2 % 2)
+	x.buffers.Exclusive = int(seed / 2 % 3)
 	x.buffers.Floating += int(seed / 4 % 3)
 	const count = 600
 	cutAt := -1

@@ -68,6 +68,8 @@ func (c *connection) frameOf(x *control) []byte {
 		}
 	case sendResume:
 		return wire.Resume{Channel: x.in.number}.Append(b)
+	case sendSize:
+		return wire.BufferSize{Channel: x.in.number, Size: uint32(x.size)}.Append(b)
 	case sendClose:
 		if c.forgetInput(x.in) {
 			return wire.CloseChannel{Channel: x.in.number}.Append(b)
@@ -91,6 +93,8 @@ func (c *connection) openFrame(b []byte, in *remoteInput) []byte {
 		Consumer:     in.consumer,
 		Epoch:        in.consumer.Epoch,
 		Credit:       uint32(initial),
+
+		WithoutExclusive: in.gate.Remote(in.index).WithoutExclusive(),
 	}.Append(b)
 }
 
@@ -110,8 +114,10 @@ func (c *connection) sendFrom(o *remoteOutput) error {
 	c.mu.Unlock()
 	p, outcome := sub.Poll(credit)
 	switch outcome {
-	case partition.Nothing, partition.NeedsCredit:
-		return nil // it is offered again when there is something, or credit
+	case partition.NeedsCredit:
+		return c.sendBacklog(o, sub) // it is offered again when there is credit
+	case partition.Nothing:
+		return nil // it is offered again when there is something
 	case partition.Ended:
 		c.failOutput(o, wire.CodeProducerFailed, sub.Err())
 		return nil
@@ -125,7 +131,7 @@ func (c *connection) sendFrom(o *remoteOutput) error {
 		Backlog:  uint32(p.Backlog),
 	}
 	if p.Next != wire.TypeNone && o.ledger.MaySend(p.Next.IsEvent()) {
-		c.offerLocked(o, false)
+		c.offerLocked(o, p.Next == wire.TypePriorityEvent)
 	}
 	c.mu.Unlock()
 
@@ -140,4 +146,14 @@ func (c *connection) sendFrom(o *remoteOutput) error {
 		h.Checksum = crc32.Checksum(payload.Bytes(), castagnoli)
 	}
 	return c.link.Send(h.AppendHead(c.head[:0]), payload)
+}
+
+// sendBacklog tells a consumer that has no buffer of this channel that it is to find
+// some.
+func (c *connection) sendBacklog(o *remoteOutput, sub *partition.Subpartition) error {
+	if !o.without {
+		return nil
+	}
+	n := min(sub.Backlog(), wire.MaxCredit)
+	return c.link.Send(wire.Backlog{Channel: o.number, Backlog: uint32(n)}.Append(c.head[:0]), buffer.View{})
 }

@@ -18,7 +18,7 @@ const NoTimestamp int64 = math.MinInt64
 
 // Batch is a run of records cut from one channel of one gate, column by column.
 type Batch struct {
-	Input     int // index of the gate among the vertex's inputs
+	Input     int // index of the gate among the vertex's inputs: the head operator's input
 	Next      int // first record that was not run yet
 	N         int // records in the batch
 	Hash      [BatchSize]uint64
@@ -32,6 +32,11 @@ type Output interface {
 	// edges and ignored on others. It may wait for a buffer. After the task was
 	// cancelled it drops the record and returns at once.
 	Emit(hash uint64, timestamp int64, payload []byte)
+	// EmitTo is Emit for edges of which the user's partitioner chooses the
+	// subpartition, which is less than Subpartitions.
+	EmitTo(subpartition int, timestamp int64, payload []byte)
+	// Subpartitions is the number of consumers' subtasks that the output leads to.
+	Subpartitions() int
 	// Watermark sends a watermark to every subpartition.
 	Watermark(w weir.Watermark)
 	// Status tells every subpartition that this subtask became idle or active.
@@ -141,7 +146,8 @@ type Chain interface {
 	// NotifyComplete and NotifyAborted tell of a checkpoint's end.
 	NotifyComplete(id weir.CheckpointID) error
 	NotifyAborted(id weir.CheckpointID) error
-	// EndOfInput tells that input number i has ended for good. Sources get none.
+	// EndOfInput tells that input number i, numbered as in Batch, has ended for good.
+	// Sources get none.
 	EndOfInput(input int) error
 	// Finish is called once after all input ended (or the source did), before the
 	// outputs end: operators may emit their last records.

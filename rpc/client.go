@@ -125,11 +125,29 @@ type CheckpointInfo struct {
 	Status    CheckpointStatus
 	Triggered time.Time
 	Duration  time.Duration // to the link for completed ones, to the abort for failed ones
-	Bytes     int64
+	Bytes     int64         // in-flight data included
+	// PersistedBytes is the in-flight data in it.
+	PersistedBytes int64
+	// Unaligned says that a subtask's snapshot did not wait for all barriers.
+	Unaligned bool
 	Path      string
 	Reason    weir.FailureReason
 	Message   string
 	Subtasks  []SubtaskCheckpoint
+}
+
+// Type is the name of what it is in statistics (behaviour §10).
+func (c CheckpointInfo) Type() string {
+	switch {
+	case c.Kind.IsSynchronous():
+		return "SYNC_SAVEPOINT"
+	case c.Kind.IsSavepoint():
+		return "SAVEPOINT"
+	case c.Unaligned:
+		return "UNALIGNED_CHECKPOINT"
+	default:
+		return "CHECKPOINT"
+	}
 }
 
 // SubtaskCheckpoint is one subtask's part.

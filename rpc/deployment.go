@@ -34,6 +34,28 @@ type ResultPartition struct {
 	Partitioning   jobgraph.Partitioning
 	MaxParallelism int        // of the consumer, for key groups
 	Consumers      []Consumer // one per subpartition
+	// Aligns says that barriers never overtake on this edge (behaviour §17): pointwise,
+	// broadcast and user-partitioned edges, and all others into the same task.
+	Aligns bool
+}
+
+// RecoveredChannel is in-flight data of a snapshot that a task processes before it
+// runs: what the consumer of one old channel captured, then what the producer did,
+// which together are whole elements.
+type RecoveredChannel struct {
+	Gate     int   // index among the task's inputs
+	Producer int32 // subtask, when the snapshot was taken
+	Consumer int32 // subtask, when the snapshot was taken
+	// Channel is the gate's channel that takes the old one's place, for watermarks and
+	// status. It is -1 if there is none: the producers' parallelism changed, or the
+	// channel's new consumer reads several old ones. Watermarks and status are then
+	// dropped; the producers send theirs anew.
+	Channel int
+	// Filter says that other tasks read this data too: records whose key group is not
+	// of this task are dropped.
+	Filter bool
+	// Captured are the bytes in order: ConsumerSide, ProducerSide.
+	Captured []weir.StateHandle
 }
 
 // Consumer is who reads a subpartition.
@@ -55,6 +77,23 @@ type TaskOptions struct {
 	StateBackend                string // "heap"
 	InlineThreshold             int    // bytes of state up to which it travels in the acknowledgement
 	ObjectReuse                 bool
+	// Unaligned says that barriers of checkpoints may overtake data.
+	Unaligned bool
+	// ChannelStateSubtasks is how many subtasks at most share one channel-state file.
+	ChannelStateSubtasks int
+	// ChannelStateMemory bounds, in bytes, what one channel-state writer holds of
+	// captured data; a checkpoint that needs more fails.
+	ChannelStateMemory int64
+	Debloat            DebloatOptions
+}
+
+// DebloatOptions size segments by how fast they are consumed (behaviour §22).
+type DebloatOptions struct {
+	Enabled   bool
+	Period    time.Duration // between two calculations
+	Target    time.Duration // wanted time to drain what is in flight
+	Samples   int           // of the moving average
+	Threshold int           // least change that is announced, in percent
 }
 
 // TaskDeployment is everything a TaskManager needs to run one attempt.
@@ -76,6 +115,8 @@ type TaskDeployment struct {
 	// RestoredFrom is the checkpoint that Restore is from, or NoCheckpoint.
 	RestoredFrom weir.CheckpointID
 	Restore      []weir.OperatorSubtaskState
+	// Recovered is in-flight data, in the order in which it is processed.
+	Recovered []RecoveredChannel
 	// Splits are the initial splits of the sources in this task, by operator name.
 	Splits map[string][][]byte
 }

@@ -232,4 +232,10 @@ type TaskStats struct {
 	BytesQueuedOut int64 // in its output partitions
 	BytesQueuedIn  int64 // in its input gates
 	BuffersInUse   int64
+	// Of BackPressured: soft is the time in which an output had no buffer between two
+	// records, hard that in which it had none within one.
+	SoftBackPressured float64
+	HardBackPressured float64
+	OutPoolUsage      float64 // shares of the buffers in use, 0 to 1
+	InPoolUsage       float64
 }

@@ -9,7 +9,9 @@
 // inspects reads it with [Open], and the bytes of its handles with [Files.Open],
 // which checks them. A task writes its state through a [StateFileWriter]: sections
 // one after another, each answered by a handle; small ones stay inline in the
-// acknowledgement, and if all are small there is no file.
+// acknowledgement, and if all are small there is no file. What unaligned checkpoints
+// captured of channels lies in sections of such files too, written by a
+// [ChannelStateWriter] and read by a [ChannelStateReader].
 //
 // # Invariants
 //
@@ -26,5 +28,6 @@
 //     opened but not written.
 //
 // No goroutines and no locks; writers and readers are for one goroutine. Read
-// snapshot.go, then writer.go and reader.go; state_file.go; files.go.
+// snapshot.go, then writer.go and reader.go; state_file.go; files.go;
+// channel_state.go.
 package snapshotmeta

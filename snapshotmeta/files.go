@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/weirflow/weir"
@@ -95,6 +96,15 @@ func RebaseState(s weir.OperatorSubtaskState, location, dir string) weir.Operato
 	}
 	s.Elements, s.Keyed = elements, keyed
 	return s
+}
+
+// RebaseChannels is [Rebase] of in-flight data.
+func RebaseChannels(channels []weir.ChannelStateHandle, location, dir string) []weir.ChannelStateHandle {
+	rebased := slices.Clone(channels)
+	for i := range rebased {
+		rebased[i].Handle = Rebase(rebased[i].Handle, location, dir)
+	}
+	return rebased
 }
 
 // Foreign is the absolute name of a blob in the store at a location.

@@ -11,6 +11,7 @@ import (
 //
 //	chk-7/_metadata              the snapshot
 //	chk-7/v2-s0-e5-n1.state      state that belongs to it alone
+//	chk-7/v2-s0-e5-n1.channels   what was in flight, of up to some subtasks
 //	shared/...                   state that later snapshots may refer to
 const (
 	MetadataFile = "_metadata"
@@ -34,4 +35,11 @@ func MetadataName(job weir.JobID, id weir.CheckpointID) string {
 // checkpoint, so no name is used twice.
 func StateFileName(location string, a weir.AttemptID) string {
 	return fmt.Sprintf("%s/v%d-s%d-e%d-n%d.state", location, a.Vertex, a.Subtask, a.Epoch, a.N)
+}
+
+// ChannelFileName is the name, within the job's directory, of the state file in which
+// a group of subtasks keeps the channel state of the checkpoint with this location. The
+// attempt is the group's first; it belongs to no other group, so no name is used twice.
+func ChannelFileName(location string, a weir.AttemptID) string {
+	return fmt.Sprintf("%s/v%d-s%d-e%d-n%d.channels", location, a.Vertex, a.Subtask, a.Epoch, a.N)
 }

@@ -40,7 +40,7 @@ func Open(ctx context.Context, store blobstore.Store, name string) (*Snapshot, e
 // Read reads a whole _metadata file.
 func Read(r io.Reader) (*Snapshot, error) {
 	in := &recordReader{r: bufio.NewReaderSize(r, 64<<10)}
-	if err := in.magic(metaMagic, metaVersion); err != nil {
+	if err := in.magic(metaMagic, metaWithChannels); err != nil {
 		return nil, err
 	}
 	kind, body, err := in.record(maxHeader)
@@ -70,6 +70,7 @@ func Read(r io.Reader) (*Snapshot, error) {
 // compared in end.
 func (r *recordReader) body(s *Snapshot) (*snapshotpb.Footer, error) {
 	seen := &snapshotpb.Footer{}
+	channels := channelCheck{snapshot: s}
 	for n := 0; n <= maxRecords; n++ {
 		kind, body, err := r.record(maxRecord)
 		if err != nil {
@@ -82,14 +83,17 @@ func (r *recordReader) body(s *Snapshot) (*snapshotpb.Footer, error) {
 		case recordCoordinator:
 			err = r.coordinator(s, body)
 			seen.Coordinators++
+		case recordChannel:
+			err = r.channel(&channels, body)
+			seen.Channels++
 		case recordFooter:
 			footer := new(snapshotpb.Footer)
 			if err := r.unmarshal(body, footer); err != nil {
 				return nil, err
 			}
-			if footer.Subtasks != seen.Subtasks || footer.Coordinators != seen.Coordinators {
-				return nil, r.corrupt("footer counts %d subtasks and %d coordinators, there are %d and %d",
-					footer.Subtasks, footer.Coordinators, seen.Subtasks, seen.Coordinators)
+			if footer.Subtasks != seen.Subtasks || footer.Coordinators != seen.Coordinators || footer.Channels != seen.Channels {
+				return nil, r.corrupt("footer counts %d subtasks, %d coordinators and %d channels, there are %d, %d and %d",
+					footer.Subtasks, footer.Coordinators, footer.Channels, seen.Subtasks, seen.Coordinators, seen.Channels)
 			}
 			return footer, nil
 		default:
@@ -137,6 +141,28 @@ func (r *recordReader) coordinator(s *Snapshot, body []byte) error {
 	return nil
 }
 
+func (r *recordReader) channel(check *channelCheck, body []byte) error {
+	if r.version < metaWithChannels {
+		return r.corrupt("a channel in a file of version %d", r.version)
+	}
+	var m snapshotpb.Channel
+	if err := r.unmarshal(body, &m); err != nil {
+		return err
+	}
+	c, err := channelFromPB(&m)
+	if check.any && c.Edge == check.last.Edge {
+		c.Edge = check.last.Edge // one copy of the names
+	}
+	if err == nil {
+		err = check.next(c)
+	}
+	if err != nil {
+		return r.corrupt("channel of operator %q: %v", m.ToOperator, err)
+	}
+	check.snapshot.Channels = append(check.snapshot.Channels, c)
+	return nil
+}
+
 // end reads the checksum, and finds that nothing follows.
 func (r *recordReader) end(s *Snapshot, footer *snapshotpb.Footer) error {
 	want := r.crc
@@ -161,10 +187,11 @@ func (r *recordReader) end(s *Snapshot, footer *snapshotpb.Footer) error {
 
 // recordReader reads records and sums up what it has read.
 type recordReader struct {
-	r      *bufio.Reader
-	crc    uint32
-	offset int64  // bytes read
-	buf    []byte // of the last record, reused
+	r       *bufio.Reader
+	version uint32 // of the file
+	crc     uint32
+	offset  int64  // bytes read
+	buf     []byte // of the last record, reused
 }
 
 // corrupt says what is wrong at the present offset. The bytes may be what was
@@ -211,6 +238,8 @@ func (r *recordReader) magic(magic string, version uint32) error {
 		return r.corrupt("format version 0")
 	case got > version:
 		return fmt.Errorf("%w: format version %d, this program reads up to %d", ErrNewerVersion, got, version)
+	default:
+		r.version = got
 	}
 	return nil
 }

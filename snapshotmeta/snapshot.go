@@ -15,6 +15,8 @@ type Snapshot struct {
 	Header Header
 	// Operators are those of the header's vertices, in that order.
 	Operators []Operator
+	// Channels is what was in flight, if the checkpoint did not align.
+	Channels []weir.ChannelStateHandle
 }
 
 // Header says whose snapshot it is, and of which job graph.
@@ -103,7 +105,8 @@ func (s *Snapshot) Operator(id weir.OperatorID) *Operator {
 
 // AddTask files what one subtask of a vertex acknowledged under its operators. Tasks
 // may be added in any order, each once. A finished one without operators is noted as
-// finished under all operators of the vertex.
+// finished under all operators of the vertex. Of in-flight data only [Write] finds
+// what is wrong.
 func (s *Snapshot) AddTask(id weir.SubtaskID, state weir.TaskStateSnapshot) error {
 	if state.Finished && len(state.Operators) == 0 {
 		for _, op := range s.Operators {
@@ -120,6 +123,7 @@ func (s *Snapshot) AddTask(id weir.SubtaskID, state weir.TaskStateSnapshot) erro
 			return fmt.Errorf("state of subtask %s: %w", id, err)
 		}
 	}
+	s.Channels = append(s.Channels, state.Channels...)
 	return nil
 }
 
@@ -171,16 +175,23 @@ func (s *Snapshot) Handles(fn func(weir.StateHandle)) {
 			subtaskHandles(sub.State, call)
 		}
 	}
+	for i := range s.Channels {
+		call(s.Channels[i].Handle)
+	}
 }
 
 // TaskHandles calls fn with every handle of an acknowledged state that is not zero.
 func TaskHandles(state weir.TaskStateSnapshot, fn func(weir.StateHandle)) {
+	call := func(h weir.StateHandle) {
+		if !h.IsZero() {
+			fn(h)
+		}
+	}
 	for _, op := range state.Operators {
-		subtaskHandles(op, func(h weir.StateHandle) {
-			if !h.IsZero() {
-				fn(h)
-			}
-		})
+		subtaskHandles(op, call)
+	}
+	for i := range state.Channels {
+		call(state.Channels[i].Handle)
 	}
 }
 

@@ -51,6 +51,7 @@ type StateFileOptions struct {
 	Store      blobstore.Store // the checkpoint store
 	Dir        string          // the job's directory in it
 	Location   string          // of the checkpoint's options, for example "chk-7"
+	Name       string          // of the file in Dir; empty: StateFileName of Location and Attempt
 	Attempt    weir.AttemptID
 	Checkpoint weir.CheckpointID
 	// InlineThreshold bounds the inline bytes of all sections together; 0: none is
@@ -95,7 +96,10 @@ var (
 
 // NewStateFileWriter returns a writer; nothing is opened yet.
 func NewStateFileWriter(o StateFileOptions) *StateFileWriter {
-	w := &StateFileWriter{o: o, name: StateFileName(o.Location, o.Attempt)}
+	w := &StateFileWriter{o: o, name: o.Name}
+	if w.name == "" {
+		w.name = StateFileName(o.Location, o.Attempt)
+	}
 	w.contents = snapshotpb.Contents{
 		JobId: o.Attempt.Job[:], CheckpointId: int64(o.Checkpoint), Vertex: o.Attempt.Vertex, Subtask: o.Attempt.Subtask,
 		LeaderEpoch: uint64(o.Attempt.Epoch), Attempt: o.Attempt.N,

@@ -18,16 +18,21 @@ import (
 //	"WEIRMETA"  8 bytes
 //	version     uint32, little-endian
 //	record      kind (1 byte), length (uvarint), that many bytes of protobuf
-//	...         header; subtasks and coordinators in the order of the header; footer
+//	...         header; subtasks and coordinators in the order of the header;
+//	            channels in their order; footer
 //	crc32c      uint32, little-endian, of all bytes before it
+//
+// Version 2 is that of a file with channels; one without them is of version 1.
 const (
-	metaMagic   = "WEIRMETA"
-	metaVersion = 1
+	metaMagic        = "WEIRMETA"
+	metaVersion      = 1
+	metaWithChannels = 2
 
 	recordHeader      = 1
 	recordSubtask     = 2
 	recordCoordinator = 3
 	recordFooter      = 4
+	recordChannel     = 5
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -38,7 +43,11 @@ func Write(w io.Writer, s *Snapshot) error {
 		return err
 	}
 	out := &recordWriter{w: w}
-	out.raw(binary.LittleEndian.AppendUint32([]byte(metaMagic), metaVersion))
+	version := uint32(metaVersion)
+	if len(s.Channels) > 0 {
+		version = metaWithChannels
+	}
+	out.raw(binary.LittleEndian.AppendUint32([]byte(metaMagic), version))
 	out.record(recordHeader, maxHeader, headerToPB(&s.Header))
 	footer := &snapshotpb.Footer{StateBytes: uint64(s.Bytes())}
 	for i := range s.Operators {
@@ -51,6 +60,10 @@ func Write(w io.Writer, s *Snapshot) error {
 			out.record(recordSubtask, maxRecord, subtaskToPB(op, &op.Subtasks[j]))
 			footer.Subtasks++
 		}
+	}
+	for _, c := range s.sortedChannels() {
+		out.record(recordChannel, maxRecord, channelToPB(&c))
+		footer.Channels++
 	}
 	out.record(recordFooter, maxRecord, footer)
 	out.raw(binary.LittleEndian.AppendUint32(nil, out.crc))
@@ -109,6 +122,12 @@ func check(s *Snapshot) error {
 			if err := want.add(weir.SubtaskID{Vertex: int32(want.Operators[i].Vertex), Subtask: sub.Index}, sub); err != nil {
 				return err
 			}
+		}
+	}
+	channels := channelCheck{snapshot: s}
+	for _, c := range s.sortedChannels() {
+		if err := channels.next(c); err != nil {
+			return err
 		}
 	}
 	var bad error

@@ -27,6 +27,9 @@ type catalog struct {
 	build   func(ctx context.Context) error
 	edit    func(l *jobgraph.Logical)
 	timers  bool // each counted record sets a timer a second later
+	// dueTimers are set when a subtask starts that counts, and due then; one takes perTimer.
+	dueTimers int
+	perTimer  time.Duration
 
 	mu     sync.Mutex
 	counts map[uint64]uint64 // of all keys, by subtasks that were closed
@@ -187,11 +190,18 @@ func (n *counter) Open(env *operator.Env) error {
 		return err
 	}
 	n.timers, err = env.Timers(id, func(_ uint64, _ []byte, at int64) error {
+		if n.c.perTimer > 0 {
+			<-time.After(n.c.perTimer)
+		}
 		n.c.mu.Lock()
 		defer n.c.mu.Unlock()
 		n.c.fired = append(n.c.fired, time.Since(time.UnixMilli(at)))
 		return nil
 	})
+	for i := 0; err == nil && i < n.c.dueTimers; i++ {
+		key := binary.LittleEndian.AppendUint64(nil, uint64(i))
+		n.timers.Register(codec.Hash(key), key, n.timers.Now()-1)
+	}
 	return err
 }
 

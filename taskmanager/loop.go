@@ -15,6 +15,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/taskmanager/chanstate"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
 	"github.com/weirflow/weir/taskmanager/snapshot"
 	"github.com/weirflow/weir/taskmanager/task"
@@ -67,7 +68,7 @@ func newLoop(t *TaskManager, g *group.Group, executor *snapshot.Executor) *loop 
 		tm: t, o: o, inbox: t.inbox, group: g, log: o.Logger,
 		resources: task.Resources{
 			Catalog: o.Catalog, Stack: o.Stack, Store: o.Store, Backends: o.Backends, Executor: executor,
-			Metrics: o.Metrics, Logger: o.Logger, OpenStore: o.OpenStore, BuildTimeout: o.BuildTimeout,
+			Channels: chanstate.NewGroups(g), Metrics: o.Metrics, Logger: o.Logger, OpenStore: o.OpenStore, BuildTimeout: o.BuildTimeout,
 		},
 		random:   rand.New(rand.NewPCG(uint64(o.Incarnation), binary.BigEndian.Uint64(o.ID[:]))),
 		attempts: map[weir.AttemptID]*attempt{},

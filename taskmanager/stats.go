@@ -30,12 +30,15 @@ func (a *attempt) stats(now time.Time) rpc.TaskStats {
 	s := rpc.TaskStats{
 		Attempt: a.id, RecordsIn: f.RecordsIn, RecordsOut: f.RecordsOut, BytesIn: f.BytesIn, BytesOut: f.BytesOut,
 		BytesQueuedIn: f.QueuedIn, BytesQueuedOut: f.QueuedOut, BuffersInUse: f.BuffersInUse,
+		OutPoolUsage: min(f.OutPoolUsage, 1), InPoolUsage: min(f.InPoolUsage, 1),
 	}
 	busy, idle, waits := f.Busy-last.figures.Busy, f.Idle-last.figures.Idle, f.BackPressured-last.figures.BackPressured
 	if all := busy + idle + waits; all > 0 {
 		s.BusyRatio = ratio(busy, all)
 		s.IdleRatio = ratio(idle, all)
 		s.BackPressured = ratio(waits, all)
+		s.HardBackPressured = ratio(f.HardBackPressured-last.figures.HardBackPressured, all)
+		s.SoftBackPressured = max(0, s.BackPressured-s.HardBackPressured)
 	}
 	return s
 }

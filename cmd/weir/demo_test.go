@@ -8,13 +8,14 @@ import (
 )
 
 // demoFields are the fields of a line of weir demo -o json, exactly.
-var demoFields = []string{"bytes", "checkpoint", "duration_ms", "mode", "predicted_ms", "queued_bytes"}
+var demoFields = []string{"bytes", "checkpoint", "duration_ms", "mode", "persisted_bytes", "predicted_ms", "queued_bytes", "unaligned"}
 
 func TestDemoMeasuresWhatItsQueuesPredict(t *testing.T) {
 	t.Parallel()
 	dir, env := tempDirFor(t)
 	// 2 ms per record are 1000 records/s in two subtasks, half of what comes.
-	out, stderr, err := runWeir(t, built(t, weirBinary), []string{env}, "demo", "--interval", "1s", "--sleep", "2ms", "--duration", "60s", "-o", "json")
+	out, stderr, err := runWeir(t, built(t, weirBinary), []string{env}, "demo", "--interval", "1s", "--sleep", "2ms", "--duration", "60s", "-o", "json",
+		"--mode", "aligned,aligned-backpressure,unaligned-backpressure")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
@@ -27,7 +28,7 @@ func TestDemoMeasuresWhatItsQueuesPredict(t *testing.T) {
 		mode, _ := line["mode"].(string)
 		byMode[mode] = append(byMode[mode], line)
 	}
-	for _, mode := range []string{"aligned", "aligned-backpressure"} {
+	for _, mode := range []string{"aligned", "aligned-backpressure", "unaligned-backpressure"} {
 		rows := byMode[mode]
 		if len(rows) != 6 {
 			t.Errorf("%s: %d checkpoints, want 6", mode, len(rows))
@@ -40,6 +41,11 @@ func TestDemoMeasuresWhatItsQueuesPredict(t *testing.T) {
 			} else {
 				last = id
 			}
+		}
+	}
+	for _, row := range byMode["unaligned-backpressure"] {
+		if inFlight := row["persisted_bytes"].(float64); row["unaligned"].(float64) == 0 || inFlight <= 0 || inFlight >= row["bytes"].(float64) {
+			t.Errorf("nothing was overtaken: %v", row)
 		}
 	}
 	var ratios []float64

@@ -8,6 +8,8 @@
 //
 //	in := flow.From(g, "numbers", generator.New(generator.Options{Rate: 1000}, newRecord))
 //
+// [ReadProgress] reads a split's position out of a checkpoint.
+//
 // Invariants:
 //
 //  1. Split i of n emits the numbers i, i+n, i+2n, … in this order. The number of

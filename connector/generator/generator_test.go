@@ -167,6 +167,17 @@ func TestBadSplitsAreRefused(t *testing.T) {
 	}
 }
 
+func TestProgressIsThatOfTheSplit(t *testing.T) {
+	t.Parallel()
+	p, err := ReadProgress((&split{index: 1, of: 3, done: 7}).append(nil))
+	if err != nil || p != (Progress{Index: 1, Splits: 3, Emitted: 7}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := ReadProgress([]byte{2}); !errors.Is(err, ErrBadSplit) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func FuzzParseSplit(f *testing.F) {
 	f.Add((&split{index: 1, of: 3, done: 1 << 40}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -22,6 +22,17 @@ type split struct {
 	done      int64 // numbers emitted so far
 }
 
+// Progress is how far a split was read: the numbers Index + k·Splits were emitted for
+// all k less than Emitted.
+type Progress struct{ Index, Splits, Emitted int64 }
+
+// ReadProgress reads a split as it stands in a checkpoint, among the elements of the
+// source's state.
+func ReadProgress(b []byte) (Progress, error) {
+	s, err := parseSplit(b)
+	return Progress{s.index, s.of, s.done}, err
+}
+
 // next is the number to emit next.
 func (s *split) next() int64 { return s.index + s.done*s.of }
 

@@ -41,6 +41,11 @@ func TestCheckpointsHoldTheClosedForm(t *testing.T) {
 			for _, tally := range last {
 				n += tally.Count
 			}
+			// Barriers were aligned: what was emitted before them was processed.
+			flight, err := ReadInFlight(t.Context(), c.Store(), dir)
+			if err != nil || flight != (InFlight{Emitted: n, Processed: n}) {
+				t.Fatalf("%d records were counted; in flight: %+v, %v", n, flight, err)
+			}
 			if half == "" && n > 0 {
 				half, at = c.Store().Location()+"/"+dir, after
 				if n == records {

@@ -11,5 +11,8 @@
 // alive after the last one, and the state in the first checkpoint completed
 // after it must be equal to it ([ReadTally] decodes it).
 //
+// The sources' positions and the number of processed records are in the checkpoint too,
+// and prove how many records were in flight ([ReadInFlight]).
+//
 // No goroutines, no locks. Read job.go.
 package checkpointdemo

@@ -1,6 +1,7 @@
 package checkpointdemo
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,10 +17,14 @@ import (
 
 // Names in the job, for those who look at its checkpoints.
 const (
-	Name          = "checkpoint-demo"
-	CountOperator = "count"
-	TallyState    = "tally"
+	Name           = "checkpoint-demo"
+	SourceOperator = "datagen"
+	CountOperator  = "count"
+	TallyState     = "tally"
 )
+
+// defaultSize is the default of the parameter size.
+const defaultSize = "1KB"
 
 // Params are the job's parameters.
 type Params struct {
@@ -84,7 +89,7 @@ func build(g *flow.Graph, p Params) error {
 	sleep := map[string]time.Duration{p.SleepIn: p.Sleep}
 	width := flow.Parallelism(p.Parallelism)
 	source := generator.New(generator.Options{Rate: p.Rate, Records: p.Records}, newEvents(p))
-	events := flow.From(g, "datagen", source, width)
+	events := flow.From(g, SourceOperator, source, width)
 	byKey := flow.KeyBy(events, "by-key", func(e Event) string { return e.Key })
 	totals := flow.Process(byKey, CountOperator, func(s *flow.Setup) flow.Processor[string, Event, Total] {
 		return &counter{tally: flow.NewValue[Tally](s, TallyState), sleep: sleep["count"]}
@@ -112,10 +117,11 @@ func newEvents(p Params) func(n int64) Event {
 	}
 }
 
-// counter counts the records of each key.
+// counter counts the records of each key, and all that it has processed.
 type counter struct {
-	tally *flow.Value[Tally]
-	sleep time.Duration
+	tally     *flow.Value[Tally]
+	sleep     time.Duration
+	processed int64
 }
 
 // Process implements [flow.Processor].
@@ -127,7 +133,26 @@ func (c *counter) Process(ctx *flow.Context[string], e Event, out *flow.Out[Tota
 	t.Count++
 	t.Sum += e.Number
 	c.tally.Set(t)
+	c.processed++
 	out.Emit(Total{ctx.Key(), t})
+	return nil
+}
+
+// SnapshotState implements [flow.StateKeeper].
+func (c *counter) SnapshotState() ([][]byte, error) {
+	return [][]byte{binary.AppendUvarint(nil, uint64(c.processed))}, nil
+}
+
+// RestoreState implements [flow.StateKeeper]: what several counters had processed may
+// be one's now, and the other way round.
+func (c *counter) RestoreState(elements [][]byte) error {
+	for _, b := range elements {
+		n, err := readProcessed(b)
+		if err != nil {
+			return err
+		}
+		c.processed += n
+	}
 	return nil
 }
 

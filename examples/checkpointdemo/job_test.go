@@ -110,6 +110,44 @@ func TestRestoredJobCountsEveryRecordOnce(t *testing.T) {
 	}
 }
 
+func TestNumberOfProcessedRecordsIsRestored(t *testing.T) {
+	t.Parallel()
+	c := &counter{processed: 3}
+	if err := c.RestoreState([][]byte{{5}, {0xac, 0x02}}); err != nil || c.processed != 308 {
+		t.Errorf("%d, %v", c.processed, err)
+	}
+	state, err := c.SnapshotState()
+	if n, again := readProcessed(state[0]); err != nil || again != nil || n != 308 {
+		t.Errorf("%d, %v, %v", n, err, again)
+	}
+	for _, bad := range [][]byte{nil, {0x80}, {1, 1}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}} {
+		if err := c.RestoreState([][]byte{bad}); err == nil {
+			t.Errorf("%x is accepted", bad)
+		}
+	}
+}
+
+// TestBytesOfARecord compares what is said of a record on the wire with what it has.
+func TestBytesOfARecord(t *testing.T) {
+	t.Parallel()
+	for _, size := range []string{"", "100B", "4KiB"} {
+		params := map[string]string{"records": "1000", "rate": "0", "parallelism": "1", "size": size}
+		if size == "" {
+			delete(params, "size")
+		}
+		source, _ := run(t, params, nil, 0)
+		source.Poll(1000)
+		got, err := recordBytes(params, 500)
+		want := float64(source.Outputs[0].Bytes)/1000 + elementHead
+		if err != nil || float64(got) < 0.98*want || float64(got) > 1.02*want {
+			t.Errorf("size %q: %d bytes, in the mean they are %v, %v", size, got, want, err)
+		}
+	}
+	if _, err := recordBytes(map[string]string{"size": "x"}, 1); err == nil {
+		t.Error("a bad size is accepted")
+	}
+}
+
 func TestRecordsHaveTheirSizeAndTakeTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, where := range []string{"count", "map"} {

@@ -15,11 +15,13 @@ type Record struct {
 	Hash      uint64
 	Timestamp int64
 	Payload   []byte
+	To        int // the subpartition, if the user's partitioner chose it
 }
 
 // Output remembers what was emitted, or only counts it.
 type Output struct {
 	Edge       jobgraph.Edge
+	Consumers  int // subtasks that it leads to
 	CountOnly  bool
 	N, Bytes   int
 	Records    []Record
@@ -33,10 +35,22 @@ var _ operator.Output = (*Output)(nil)
 
 // Emit implements [operator.Output].
 func (o *Output) Emit(hash uint64, timestamp int64, payload []byte) {
+	o.emit(0, hash, timestamp, payload)
+}
+
+// EmitTo implements [operator.Output].
+func (o *Output) EmitTo(subpartition int, timestamp int64, payload []byte) {
+	o.emit(subpartition, 0, timestamp, payload)
+}
+
+// Subpartitions implements [operator.Output].
+func (o *Output) Subpartitions() int { return o.Consumers }
+
+func (o *Output) emit(to int, hash uint64, timestamp int64, payload []byte) {
 	o.N++
 	o.Bytes += len(payload)
 	if !o.CountOnly {
-		o.Records = append(o.Records, Record{hash, timestamp, slices.Clone(payload)})
+		o.Records = append(o.Records, Record{hash, timestamp, slices.Clone(payload), to})
 	}
 	if o.OnEmit != nil {
 		o.OnEmit(o.N)

@@ -48,7 +48,7 @@ func (k *Task) Snapshot(id weir.CheckpointID) *Snapshot {
 }
 
 // Merge puts the snapshots of several subtasks together; elements and key groups
-// of all of them are then given to whoever is restored.
+// of all of them are then dealt to those who are restored.
 func Merge(parts ...*Snapshot) *Snapshot {
 	s := &Snapshot{Operators: make(map[weir.OperatorID][][]byte), Keyed: make(map[weir.OperatorID][]weir.KeyedStateHandle)}
 	for _, p := range parts {

@@ -120,7 +120,8 @@ func (k *Task) makeEnv() {
 		Metrics:        func(name string) operator.Metrics { return metrics{k, name} },
 	}
 	for _, e := range v.Outputs {
-		out := &Output{Edge: k.Graph.Edges[e]}
+		edge := k.Graph.Edges[e]
+		out := &Output{Edge: edge, Consumers: k.Graph.Vertices[edge.To].Parallelism}
 		k.Outputs = append(k.Outputs, out)
 		k.Env.Outputs = append(k.Env.Outputs, out)
 	}
@@ -158,7 +159,11 @@ func (k *Task) restored(op weir.OperatorID) ([][]byte, bool) {
 	if k.options.Restore == nil {
 		return nil, false
 	}
-	elements, ok := k.options.Restore.Operators[op]
+	all, ok := k.options.Restore.Operators[op]
+	var elements [][]byte
+	for i := k.options.Subtask; i < len(all); i += k.Vertex.Parallelism {
+		elements = append(elements, all[i])
+	}
 	return elements, ok
 }
 
@@ -210,16 +215,21 @@ func (k *Task) Poll(limit int) operator.SourceStatus {
 	return s
 }
 
-// Feed runs the records that belong to this subtask's key groups, or all if they
-// have no keys, in batches of the largest size; Suspend is not looked at between them.
-func (k *Task) Feed(records []Record) error {
+// Feed gives records to the task's first input: see [Task.FeedInput].
+func (k *Task) Feed(records []Record) error { return k.FeedInput(0, records) }
+
+// FeedInput runs the records that belong to this subtask's key groups, or all if the
+// input has no keys, in batches of the largest size; Suspend is not looked at between
+// them.
+func (k *Task) FeedInput(input int, records []Record) error {
+	keyed := k.Graph.Edges[k.Vertex.Inputs[input]].Partitioning == jobgraph.Hash
 	b := &k.batch
 	for len(records) > 0 {
-		b.N, b.Next = 0, 0
+		b.Input, b.N, b.Next = input, 0, 0
 		for len(records) > 0 && b.N < operator.BatchSize {
 			r := records[0]
 			records = records[1:]
-			if k.Vertex.Keyed && !k.Env.KeyGroups.Contains(weir.KeyGroupOf(r.Hash, k.Env.MaxParallelism)) {
+			if keyed && !k.Env.KeyGroups.Contains(weir.KeyGroupOf(r.Hash, k.Env.MaxParallelism)) {
 				continue
 			}
 			b.Hash[b.N], b.Timestamp[b.N], b.Payload[b.N] = r.Hash, r.Timestamp, r.Payload
@@ -238,6 +248,14 @@ func (k *Task) Feed(records []Record) error {
 func (k *Task) MustFeed(records []Record) {
 	k.t.Helper()
 	if err := k.Feed(records); err != nil {
+		k.t.Fatalf("process: %v", err)
+	}
+}
+
+// MustFeedInput is [Task.FeedInput], and fails the test on an error.
+func (k *Task) MustFeedInput(input int, records []Record) {
+	k.t.Helper()
+	if err := k.FeedInput(input, records); err != nil {
 		k.t.Fatalf("process: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ const (
 	etcdClient = "go.etcd.io/etcd/client/v3"
 	etcdServer = "go.etcd.io/etcd/server/v3"
 	genproto   = "google.golang.org/genproto/googleapis/rpc"
+	gonumPlot  = "gonum.org/v1/plot"
 	grpc       = "google.golang.org/grpc"
 	k8s        = "k8s.io/api"
 	prometheus = "github.com/prometheus/client_golang"
@@ -49,7 +50,7 @@ var external = map[string][]string{
 	"client":                   {grpc, zap},
 	"minicluster":              {zap},
 	"sim/...":                  {zap},
-	"cli/...":                  {cobra, xterm, yaml, zap},
+	"cli/...":                  {cobra, gonumPlot, xterm, yaml, zap},
 	"daemon":                   {cobra, grpc, xsys, xterm, zap},
 	"examples/...":             {zap},
 	"bench/...":                {grpc, xsys, xxh3, zap},

@@ -204,8 +204,12 @@ func (a ArmTimer) String() string {
 func (a CancelTimer) String() string { return fmt.Sprintf("cancel timer %s", a.Key) }
 func (a TakeID) String() string      { return fmt.Sprintf("take id for trigger %d", a.Trigger) }
 func (a TriggerTasks) String() string {
-	return fmt.Sprintf("trigger %s %d (%s, %s) at %s", a.Barrier.Options.Kind, a.Barrier.ID,
-		a.Barrier.Options.Alignment, a.Barrier.Options.Location, attempts(a.Attempts))
+	o := a.Barrier.Options
+	alignment := o.Alignment.String()
+	if o.Timeout > 0 {
+		alignment += fmt.Sprintf(" for %s", o.Timeout)
+	}
+	return fmt.Sprintf("trigger %s %d (%s, %s) at %s", o.Kind, a.Barrier.ID, alignment, o.Location, attempts(a.Attempts))
 }
 func (a WriteMetadata) String() string {
 	return fmt.Sprintf("write metadata of %d: %d tasks, %d finished, %d coordinators",

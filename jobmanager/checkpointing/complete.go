@@ -40,6 +40,7 @@ func (c *CheckpointCoordinator) acknowledged(now time.Time, ev Acknowledged) {
 		c.note("%s: %s", result, ev)
 	case AckUnknown, AckDiscarded:
 		c.note("%s: %s", result, ev)
+		ev.State = p.keepStray(ev.Attempt, ev.State)
 		c.discardLate(ev)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // the graph; timers fire when "advance" passes them; all other answers are commands.
 //
 //	new [interval=D] [pause=D] [timeout=D] [retained=N] [concurrent=N] [backlog=D] [operators=N] [restored=ID,… | foreign=ID]
+//	    [at-least-once] [unaligned[=D]]   the barriers; D: how long they align first
 //	    graph as in TestPlan
 //	advance D [late]             moves the clock; late: due timers fire only at its end
 //	status STATUS SUBTASK…       changes the graph
@@ -26,7 +27,7 @@ import (
 //	failed S, finished S         an attempt ended
 //	id ID, noid REASON           for the trigger under way
 //	coordinator I ID, nocoordinator I ID, untriggered S ID
-//	ack S ID [file] [bytes=N], decline S ID REASON
+//	ack S ID [file] [channel=FILE] [bytes=N], decline S ID REASON
 //	written ID, unwritten ID, linked ID, unlinked ID
 //	cleaned N, request N [savepoint], backlog I BOOL, hook ID
 //	statistics
@@ -64,7 +65,7 @@ func newRig(t *testing.T, td *datadriven.TestData) *rig {
 	o := Defaults()
 	duration := func(key string, into *time.Duration) bool {
 		var text string
-		if !td.MaybeScanArgs(t, key, &text) {
+		if a, ok := argOf(td, key); !ok || len(a.Vals) == 0 || !td.MaybeScanArgs(t, key, &text) {
 			return false
 		}
 		d, err := time.ParseDuration(text)
@@ -80,6 +81,11 @@ func newRig(t *testing.T, td *datadriven.TestData) *rig {
 	o.BacklogIntervalSet = duration("backlog", &o.BacklogInterval)
 	o.Retained = arg(t, td, "retained", o.Retained)
 	o.MaxConcurrent = arg(t, td, "concurrent", 1)
+	o.Unaligned = td.HasArg("unaligned")
+	duration("unaligned", &o.AlignedTimeout)
+	if td.HasArg("at-least-once") {
+		o.Mode = AtLeastOnce
+	}
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +135,15 @@ func (r *rig) render(a Action) string {
 		return fmt.Sprintf("arm timer %s at %s", a.Key, a.At.Sub(epoch))
 	case Note:
 		return strings.ReplaceAll(a.String(), fmt.Sprintf("%.8s/", testJob), "")
+	}
+	if d, ok := a.(DiscardState); ok {
+		text := d.String()
+		for _, s := range d.States {
+			for _, c := range s.State.Channels {
+				text += " " + c.Handle.File
+			}
+		}
+		return text
 	}
 	return a.String()
 }
@@ -250,6 +265,11 @@ func (r *rig) event(t *testing.T, td *datadriven.TestData) Event {
 		if td.HasArg("file") {
 			ev.State = stateIn(fmt.Sprintf("chk-%d/%s", ev.Checkpoint, word(0)))
 		}
+		var channel string
+		if td.MaybeScanArgs(t, "channel", &channel) {
+			ev.State.Channels = channelsIn(channel)
+			ev.Metrics.PersistedBytes, ev.Metrics.Unaligned = 4, true
+		}
 		return ev
 	case "decline":
 		return Declined{r.attempt(t, word(0)), id(1), reason(t, word(2)), "says the task"}
@@ -298,8 +318,20 @@ func reason(t *testing.T, name string) weir.FailureReason {
 	return r
 }
 
+func channelsIn(file string) []weir.ChannelStateHandle {
+	return []weir.ChannelStateHandle{{Handle: weir.StateHandle{File: file, Length: 10}}}
+}
+
 func stateIn(file string) weir.TaskStateSnapshot {
 	return weir.TaskStateSnapshot{Operators: []weir.OperatorSubtaskState{{
 		Keyed: []weir.KeyedStateHandle{{Handle: weir.StateHandle{File: file, Length: 10}}},
 	}}}
+}
+
+func argOf(td *datadriven.TestData, key string) (datadriven.CmdArg, bool) {
+	i := slices.IndexFunc(td.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == key })
+	if i < 0 {
+		return datadriven.CmdArg{}, false
+	}
+	return td.CmdArgs[i], true
 }

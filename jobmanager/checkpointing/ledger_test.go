@@ -27,6 +27,7 @@ type ledger struct {
 	linked   map[weir.CheckpointID]bool                   // by the world
 	written  map[weir.CheckpointID][]string               // files in the metadata
 	files    map[string]string                            // sent, owned, discarded, left
+	shared   map[string]weir.CheckpointID                 // files of in-flight data that are there, or come again
 	plan     *CheckpointPlan                              // of the trigger under way
 	linking  int                                          // links being added
 	id       weir.CheckpointID                            // the last taken
@@ -47,7 +48,8 @@ func newLedger(t fataler, o Options, operators int, view []VertexView) *ledger {
 		acked: map[weir.CheckpointID][]weir.AttemptID{}, awaited: map[weir.CheckpointID][]weir.AttemptID{},
 		ended: map[weir.CheckpointID]CheckpointStatus{}, notified: map[weir.CheckpointID]bool{},
 		linked: map[weir.CheckpointID]bool{}, written: map[weir.CheckpointID][]string{}, files: map[string]string{},
-		fail: func(string, weir.CheckpointID) bool { return false },
+		shared: map[string]weir.CheckpointID{},
+		fail:   func(string, weir.CheckpointID) bool { return false },
 	}
 }
 
@@ -84,7 +86,14 @@ func (l *ledger) book(ev Acknowledged) {
 			l.files[f] = "left"
 		}
 	}
-	if _, over := l.ended[ev.Checkpoint]; !over && slices.Contains(l.awaited[ev.Checkpoint], ev.Attempt) && !slices.Contains(l.acked[ev.Checkpoint], ev.Attempt) {
+	status, over := l.ended[ev.Checkpoint]
+	for _, c := range ev.State.Channels {
+		// What comes again, or for a checkpoint that is complete, is no new file.
+		if status != Completed && !slices.Contains(l.acked[ev.Checkpoint], ev.Attempt) {
+			l.shared[c.Handle.File] = ev.Checkpoint
+		}
+	}
+	if !over && slices.Contains(l.awaited[ev.Checkpoint], ev.Attempt) && !slices.Contains(l.acked[ev.Checkpoint], ev.Attempt) {
 		l.acked[ev.Checkpoint] = append(l.acked[ev.Checkpoint], ev.Attempt)
 	}
 }
@@ -131,6 +140,9 @@ func (l *ledger) act(ev Event, a Action) {
 			for _, f := range filesOf(s.State) {
 				l.discard(ev, a, f)
 			}
+			for _, c := range s.State.Channels {
+				l.discardShared(ev, a, c.Handle.File)
+			}
 		}
 		l.due = append(l.due, CleanupEnded{a.Cleanup})
 	case DeleteCheckpoint:
@@ -143,6 +155,11 @@ func (l *ledger) act(ev Event, a Action) {
 				l.files[f] = "sent"
 			}
 			l.discard(ev, a, f)
+		}
+		for f, id := range l.shared { // they lie in the checkpoint's directory
+			if id == a.Checkpoint {
+				delete(l.shared, f)
+			}
 		}
 		l.due = append(l.due, CleanupEnded{a.Cleanup})
 	case CheckpointEnded:
@@ -197,6 +214,15 @@ func (l *ledger) discard(ev Event, a Action, file string) {
 	l.files[file] = "discarded"
 }
 
+// discardShared books that a file of in-flight data is deleted: never one that a
+// checkpoint names, or will name when another subtask acknowledges.
+func (l *ledger) discardShared(ev Event, a DiscardState, file string) {
+	if l.c.find(a.Checkpoint) != nil || l.linked[a.Checkpoint] {
+		l.t.Fatalf("%s after %s: %s is in use", a, ev, file)
+	}
+	delete(l.shared, file)
+}
+
 // answer delivers the answer at position i of those due.
 func (l *ledger) answer(i int) {
 	ev := l.due[i]
@@ -230,6 +256,11 @@ func (l *ledger) settle() {
 			l.t.Fatalf("file %s is nobody's", file)
 		}
 	}
+	for file, id := range l.shared {
+		if !l.linked[id] {
+			l.t.Fatalf("file %s of checkpoint %d, which %s, is nobody's", file, id, l.ended[id])
+		}
+	}
 	if len(l.timers) > 0 || l.c.Linking() || len(l.c.pending) > 0 || len(l.c.disposed) > 0 {
 		l.t.Fatalf("timers %v, linking %t, pending %d, disposed %d", l.timers, l.c.Linking(), len(l.c.pending), len(l.c.disposed))
 	}
@@ -240,6 +271,12 @@ func (l *ledger) settle() {
 	if kept := len(l.c.Retained()); retained != kept {
 		l.t.Fatalf("%d links are there, %d are known", retained, kept)
 	}
+}
+
+// withChannels adds in-flight data in a file that subtasks share.
+func withChannels(s weir.TaskStateSnapshot, id weir.CheckpointID, a weir.AttemptID) weir.TaskStateSnapshot {
+	s.Channels = channelsIn(fmt.Sprintf("chk-%d/channels-%d", id, a.Subtask))
+	return s
 }
 
 func filesOf(s weir.TaskStateSnapshot) (files []string) {
@@ -300,7 +337,7 @@ func replay(t *testing.T, failing string, prefix []int) (*ledger, int) {
 	for v := range view {
 		for _, s := range view[v].Subtasks {
 			moves = append(moves, func() {
-				l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: 1, State: stateIn(s.Attempt.String())})
+				l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: 1, State: withChannels(stateIn(s.Attempt.String()), 1, s.Attempt)})
 			})
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // Unlimited is the tolerance that no number of failed checkpoints exceeds.
@@ -44,6 +46,15 @@ type Options struct {
 	TolerableFailures int
 	// Mode is ExactlyOnce.
 	Mode Mode
+	// Unaligned lets barriers of checkpoints overtake data: false. Needs ExactlyOnce
+	// and a MaxConcurrent of 1.
+	Unaligned bool
+	// AlignedTimeout is, with Unaligned, the age at which a barrier that aligned at
+	// first begins to overtake; 0 (the default): it overtakes from the start.
+	AlignedTimeout time.Duration
+	// SubtasksPerFile is how many subtasks at most share a channel-state file: 5, 1 to
+	// 1000.
+	SubtasksPerFile int
 	// AfterTasksFinish lets checkpoints go on when some tasks have finished: true.
 	AfterTasksFinish bool
 	// InlineThreshold is the size in bytes up to which state lies in the metadata
@@ -55,7 +66,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Timeout: 10 * time.Minute, MaxConcurrent: 1, Retained: 2, TolerableFailures: Unlimited,
-		AfterTasksFinish: true, InlineThreshold: 20 << 10,
+		AfterTasksFinish: true, InlineThreshold: 20 << 10, SubtasksPerFile: 5,
 	}
 }
 
@@ -64,7 +75,23 @@ const (
 	minDuration        = 10 * time.Millisecond // of interval and timeout
 	maxRetained        = 1000
 	maxInlineThreshold = 1 << 20
+	maxSubtasksPerFile = 1000
 )
+
+// alignmentOf is what barriers of a snapshot of this kind say about alignment, and
+// the age at which an aligned one begins to overtake, 0: never (behaviour §3).
+func (o Options) alignmentOf(kind weir.SnapshotKind) (weir.Alignment, time.Duration) {
+	switch {
+	case o.Mode != ExactlyOnce:
+		return weir.AtLeastOnce, 0
+	case kind.IsSavepoint() || !o.Unaligned:
+		return weir.Aligned, 0
+	case o.AlignedTimeout == 0:
+		return weir.Unaligned, 0
+	default:
+		return weir.Aligned, o.AlignedTimeout
+	}
+}
 
 // minPause is the one in force (behaviour §2).
 func (o Options) minPause() time.Duration { return min(o.MinPause, maxDuration) }
@@ -86,6 +113,10 @@ func (o Options) Validate() error {
 	need(o.TolerableFailures >= Unlimited, keyTolerable, "%d is negative", o.TolerableFailures)
 	need(o.Mode <= AtLeastOnce, keyMode, "%d is unknown", o.Mode)
 	need(o.InlineThreshold >= 0 && o.InlineThreshold <= maxInlineThreshold, keyInline, "%d is not between 0 and %d bytes", o.InlineThreshold, maxInlineThreshold)
+	need(o.AlignedTimeout >= 0 && o.AlignedTimeout <= maxDuration, keyAlignedTimeout, "%s is not between 0 and 365 days", o.AlignedTimeout)
+	need(o.SubtasksPerFile >= 1 && o.SubtasksPerFile <= maxSubtasksPerFile, keySubtasksPerFile, "%d is not between 1 and %d", o.SubtasksPerFile, maxSubtasksPerFile)
+	need(!o.Unaligned || o.Mode == ExactlyOnce, keyUnaligned, "contradicts %s = %s: only exactly-once checkpoints have barriers that overtake", prefix+keyMode, o.Mode)
+	need(!o.Unaligned || o.MaxConcurrent == 1, keyUnaligned, "contradicts %s = %d: one unaligned checkpoint at a time", prefix+keyMaxConcurrent, o.MaxConcurrent)
 	if o.BacklogIntervalSet {
 		need(o.Interval > 0, keyBacklogInterval, "needs %s", prefix+keyInterval)
 		need(o.BacklogInterval == 0 || within(o.BacklogInterval, o.Interval), keyBacklogInterval,

@@ -5,29 +5,35 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 func TestOptionsAreParsed(t *testing.T) {
 	t.Parallel()
 	o, err := ParseOptions(map[string]string{
-		"execution.checkpointing.interval":                               "5 s",
-		"execution.checkpointing.interval-during-backlog":                "1 min",
-		"execution.checkpointing.timeout":                                "1h30m",
-		"execution.checkpointing.min-pause":                              "250",
-		"execution.checkpointing.mode":                                   "exactly_once",
-		"execution.checkpointing.max-concurrent-checkpoints":             "1",
-		"execution.checkpointing.num-retained":                           "3",
-		"execution.checkpointing.tolerable-failed-checkpoints":           "2147483647",
-		"execution.checkpointing.checkpoints-after-tasks-finish.enabled": "false",
-		"execution.checkpointing.data-inline-threshold":                  "64 kb",
-		"execution.checkpointing.unaligned.enabled":                      "false",
-		"execution.checkpointing.aligned-checkpoint-timeout":             "0 ms",
-		"execution.checkpointing.externalized-checkpoint-retention":      "RETAIN_ON_CANCELLATION",
-		"restart-strategy.type":                                          "somebody else's",
+		"execution.checkpointing.interval":                                      "5 s",
+		"execution.checkpointing.interval-during-backlog":                       "1 min",
+		"execution.checkpointing.timeout":                                       "1h30m",
+		"execution.checkpointing.min-pause":                                     "250",
+		"execution.checkpointing.mode":                                          "exactly_once",
+		"execution.checkpointing.max-concurrent-checkpoints":                    "1",
+		"execution.checkpointing.num-retained":                                  "3",
+		"execution.checkpointing.tolerable-failed-checkpoints":                  "2147483647",
+		"execution.checkpointing.checkpoints-after-tasks-finish.enabled":        "false",
+		"execution.checkpointing.data-inline-threshold":                         "64 kb",
+		"execution.checkpointing.unaligned.enabled":                             "true",
+		"execution.checkpointing.aligned-checkpoint-timeout":                    "30 s",
+		"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "7",
+		"execution.checkpointing.unaligned.interruptible-timers.enabled":        "false",
+		"execution.checkpointing.unaligned.forced":                              "true",
+		"execution.checkpointing.externalized-checkpoint-retention":             "RETAIN_ON_CANCELLATION",
+		"restart-strategy.type":                                                 "somebody else's",
 	})
 	want := Options{
 		Interval: 5 * time.Second, BacklogInterval: time.Minute, BacklogIntervalSet: true, Timeout: 90 * time.Minute,
 		MinPause: 250 * time.Millisecond, MaxConcurrent: 1, Retained: 3, TolerableFailures: Unlimited, InlineThreshold: 64 << 10,
+		Unaligned: true, AlignedTimeout: 30 * time.Second, SubtasksPerFile: 7,
 	}
 	if err != nil || o != want {
 		t.Fatalf("got  %+v, %v\nwant %+v", o, err, want)
@@ -57,7 +63,6 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		{"interval-during-backlog", "5s", "needs execution.checkpointing.interval"},
 		{"timeout", "0", "not between"},
 		{"min-pause", "-1s", "negative"},
-		{"mode", "AT_LEAST_ONCE", "not supported yet"},
 		{"mode", "AT_MOST_ONCE", "is not one of EXACTLY_ONCE, AT_LEAST_ONCE"},
 		{"max-concurrent-checkpoints", "2", "not supported yet"},
 		{"max-concurrent-checkpoints", "0", "below 1"},
@@ -69,8 +74,11 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		{"checkpoints-after-tasks-finish", "maybe", "invalid syntax"},
 		{"data-inline-threshold", "2 mb", "not between"},
 		{"data-inline-threshold", "1 gb", "no size"},
-		{"unaligned.enabled", "true", "not supported yet"},
-		{"aligned-checkpoint-timeout", "30 s", "not supported yet"},
+		{"unaligned.enabled", "perhaps", "invalid syntax"},
+		{"unaligned.forced", "perhaps", "invalid syntax"},
+		{"unaligned.during-recovery.enabled", "true", "not supported yet"},
+		{"aligned-checkpoint-timeout", "-1s", "not between 0 and 365 days"},
+		{"unaligned.max-subtasks-per-channel-state-file", "0", "not between 1 and 1000"},
 		{"incremental", "true", "not supported yet"},
 		{"dir", "/tmp", "not supported yet"},
 		{"externalized-checkpoint-retention", "DELETE_ON_CANCELLATION", "not supported yet"},
@@ -91,6 +99,41 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	_, err = ParseOptions(map[string]string{prefix + "interval": "10s", prefix + "interval-during-backlog": "1s", prefix + "num-retained": "0"})
 	if err == nil || strings.Count(err.Error(), prefix) != 2 {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestContradictionsNameBothKeys(t *testing.T) {
+	t.Parallel()
+	for key, value := range map[string]string{"mode": "AT_LEAST_ONCE", "max-concurrent-checkpoints": "2"} {
+		_, err := ParseOptions(map[string]string{prefix + "unaligned.enabled": "true", prefix + key: value})
+		if err == nil || !strings.Contains(err.Error(), prefix+"unaligned.enabled") || !strings.Contains(err.Error(), prefix+key+" = "+value) {
+			t.Errorf("%s=%s: %v", key, value, err)
+		}
+	}
+}
+
+// Behaviour §3: who gets which alignment.
+func TestAlignmentOfATrigger(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		o       Options
+		kind    weir.SnapshotKind
+		want    weir.Alignment
+		timeout time.Duration
+	}{
+		{"not exactly once", Options{Mode: AtLeastOnce}, weir.Checkpoint, weir.AtLeastOnce, 0},
+		{"not exactly once, savepoint", Options{Mode: AtLeastOnce}, weir.Savepoint, weir.AtLeastOnce, 0},
+		{"aligned", Options{AlignedTimeout: time.Second}, weir.Checkpoint, weir.Aligned, 0},
+		{"unaligned", Options{Unaligned: true}, weir.Checkpoint, weir.Unaligned, 0},
+		{"unaligned, full", Options{Unaligned: true}, weir.FullCheckpoint, weir.Unaligned, 0},
+		{"timeoutable", Options{Unaligned: true, AlignedTimeout: time.Second}, weir.Checkpoint, weir.Aligned, time.Second},
+		{"savepoint", Options{Unaligned: true}, weir.Savepoint, weir.Aligned, 0},
+		{"stop", Options{Unaligned: true, AlignedTimeout: time.Second}, weir.SuspendSavepoint, weir.Aligned, 0},
+	} {
+		if got, timeout := c.o.alignmentOf(c.kind); got != c.want || timeout != c.timeout {
+			t.Errorf("%s: %s after %s, want %s after %s", c.name, got, timeout, c.want, c.timeout)
+		}
 	}
 }
 

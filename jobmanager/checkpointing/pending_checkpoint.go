@@ -58,7 +58,12 @@ type PendingCheckpoint struct {
 	coordinatorAcked    []bool
 	coordinatorsMissing int
 
+	// strays is in-flight data of attempts that nobody waits for. Its files may be
+	// shared with subtasks that we wait for, so it is kept until the end.
+	strays []TaskState
+
 	stateBytes, persistedBytes int64
+	unaligned                  bool      // a subtask's snapshot did not wait for all barriers
 	metadata                   string    // blob name, once written
 	bytes                      int64     // of the snapshot, once written
 	acknowledged               time.Time // when the last acknowledgement came
@@ -121,6 +126,7 @@ func (p *PendingCheckpoint) Acknowledge(now time.Time, a weir.AttemptID, state w
 	p.subtasks[i].Metrics = m
 	p.stateBytes += m.StateBytes
 	p.persistedBytes += m.PersistedBytes
+	p.unaligned = p.unaligned || m.Unaligned
 	p.acknowledged = now
 	return AckSuccess
 }
@@ -151,7 +157,17 @@ func (p *PendingCheckpoint) dispose() []TaskState {
 			states = append(states, s)
 		}
 	}
-	return states
+	return append(states, p.strays...)
+}
+
+// keepStray takes the in-flight data of an attempt that nobody waits for, and returns
+// the rest of its state, which belongs to nobody.
+func (p *PendingCheckpoint) keepStray(a weir.AttemptID, state weir.TaskStateSnapshot) weir.TaskStateSnapshot {
+	if channels := (weir.TaskStateSnapshot{Channels: state.Channels}); hasFiles(channels) {
+		p.strays = append(p.strays, TaskState{a, channels})
+	}
+	state.Channels = nil
+	return state
 }
 
 // lacking names at most a few of those who are missing, for messages.
@@ -175,7 +191,7 @@ func (p *PendingCheckpoint) lacking() string {
 func (p *PendingCheckpoint) statistics(now time.Time) CheckpointStatistics {
 	return CheckpointStatistics{
 		ID: p.id, Kind: p.kind, Status: InProgress, Triggered: p.triggered, Duration: now.Sub(p.triggered),
-		Bytes: p.stateBytes, PersistedBytes: p.persistedBytes,
+		Bytes: p.stateBytes, PersistedBytes: p.persistedBytes, Unaligned: p.unaligned,
 		Tasks: len(p.plan.Wait), Acknowledged: len(p.plan.Wait) - p.missing, Subtasks: p.subtasks,
 	}
 }
@@ -193,6 +209,11 @@ func hasFiles(s weir.TaskStateSnapshot) bool {
 			if op.Elements[j].File != "" {
 				return true
 			}
+		}
+	}
+	for i := range s.Channels {
+		if s.Channels[i].Handle.File != "" {
+			return true
 		}
 	}
 	return false

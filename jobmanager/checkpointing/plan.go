@@ -37,9 +37,7 @@ type SubtaskView struct {
 // InputView is one input of a vertex.
 type InputView struct {
 	From int // index of the producing vertex, smaller than the consumer's
-	// Pointwise edges connect consumer j of c to the producers [j·p/c, (j+1)·p/c), or
-	// to producer j·p/c if there are fewer producers than consumers; with equal
-	// parallelism, one to one. Other edges connect all with all.
+	// Pointwise edges connect as weir.PointwiseProducers says, other edges all with all.
 	Pointwise bool
 }
 

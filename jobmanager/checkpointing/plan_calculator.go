@@ -83,7 +83,7 @@ func hasRunningPredecessor(vertices []VertexView, running []int, v, subtask int)
 		if running[in.From] == len(producers) {
 			return true // the shortcut of §4.4, which also keeps the common case cheap
 		}
-		first, last := producersOf(len(producers), len(vertices[v].Subtasks), subtask)
+		first, last := weir.PointwiseProducers(len(producers), len(vertices[v].Subtasks), subtask)
 		for p := first; p < last; p++ {
 			if producers[p].Status != TaskFinished {
 				return true
@@ -91,12 +91,4 @@ func hasRunningPredecessor(vertices []VertexView, running []int, v, subtask int)
 		}
 	}
 	return false
-}
-
-// producersOf returns the producers [first, last) that consumer i reads over a
-// pointwise edge; see InputView.
-func producersOf(producers, consumers, i int) (first, last int) {
-	first = i * producers / consumers
-	last = (i + 1) * producers / consumers
-	return first, max(last, first+1)
 }

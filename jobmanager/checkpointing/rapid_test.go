@@ -63,14 +63,15 @@ func TestCoordinatorKeepsItsPromises(t *testing.T) {
 			},
 			"ack": func(t *rapid.T) {
 				messages++
-				l.step(Acknowledged{Attempt: attempt(t), Checkpoint: recent(t), State: stateIn(fmt.Sprint(messages))})
+				a, id := attempt(t), recent(t)
+				l.step(Acknowledged{Attempt: a, Checkpoint: id, State: withChannels(stateIn(fmt.Sprint(messages)), id, a)})
 			},
 			"acks": func(t *rapid.T) {
 				for id := recent(t); id <= l.id; id++ {
 					for v := range view {
 						for _, s := range view[v].Subtasks {
 							messages++
-							l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: id, State: stateIn(fmt.Sprint(messages))})
+							l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: id, State: withChannels(stateIn(fmt.Sprint(messages)), id, s.Attempt)})
 						}
 					}
 				}

@@ -27,39 +27,44 @@ const (
 	keyRetained         = "num-retained"
 	keyAfterTasksFinish = "checkpoints-after-tasks-finish"
 	keyInline           = "data-inline-threshold"
+	keyUnaligned        = "unaligned.enabled"
+	keyAlignedTimeout   = "aligned-checkpoint-timeout"
+	keySubtasksPerFile  = "unaligned.max-subtasks-per-channel-state-file"
 )
 
 // fixed are keys that are known but have one value for now: the one that says what
 // we do. Empty: the key cannot be set at all.
 var fixed = map[string]string{
-	"unaligned.enabled": "false",
-	"unaligned.forced":  "false",
-	"unaligned.max-subtasks-per-channel-state-file":  "5",
-	"unaligned.interruptible-timers.enabled":         "false",
-	"unaligned.recover-output-on-downstream.enabled": "false",
-	"unaligned.during-recovery.enabled":              "false",
-	"aligned-checkpoint-timeout":                     "0",
-	"incremental":                                    "false",
-	"local-backup.enabled":                           "false",
-	"local-backup.dirs":                              "",
-	"file-merging.enabled":                           "false",
-	"snapshot-compression":                           "false",
-	"region.enabled":                                 "false",
-	"create-subdir":                                  "true",
-	"storage":                                        "filesystem",
-	"dir":                                            "",
-	"savepoint-dir":                                  "",
-	"write-buffer-size":                              "",
-	"cleaner.parallel-mode":                          "",
-	"recover-without-channel-state.checkpoint-id":    "-1",
-	keyRetention:                                     "RETAIN_ON_CANCELLATION",
-	"file-merging.across-checkpoint-boundary":        "",
-	"file-merging.max-file-size":                     "",
-	"file-merging.pool-blocking":                     "",
-	"file-merging.max-space-amplification":           "",
-	"file-merging.max-subtasks-per-file":             "",
-	"region.max-consecutive-failures":                "",
-	"region.max-failure-ratio":                       "",
+	"unaligned.during-recovery.enabled": "false",
+	"incremental":                       "false",
+	"local-backup.enabled":              "false",
+	"local-backup.dirs":                 "",
+	"file-merging.enabled":              "false",
+	"snapshot-compression":              "false",
+	"region.enabled":                    "false",
+	"create-subdir":                     "true",
+	"storage":                           "filesystem",
+	"dir":                               "",
+	"savepoint-dir":                     "",
+	"write-buffer-size":                 "",
+	"cleaner.parallel-mode":             "",
+	"recover-without-channel-state.checkpoint-id": "-1",
+	keyRetention: "RETAIN_ON_CANCELLATION",
+	"file-merging.across-checkpoint-boundary": "",
+	"file-merging.max-file-size":              "",
+	"file-merging.pool-blocking":              "",
+	"file-merging.max-space-amplification":    "",
+	"file-merging.max-subtasks-per-file":      "",
+	"region.max-consecutive-failures":         "",
+	"region.max-failure-ratio":                "",
+}
+
+// settled are keys of which both values are accepted and change nothing: what they
+// ask for is always so, or cannot occur.
+var settled = map[string]bool{
+	"unaligned.forced":                               true, // there are no graphs with loops
+	"unaligned.interruptible-timers.enabled":         true, // firing timers always give way
+	"unaligned.recover-output-on-downstream.enabled": true, // always so
 }
 
 // ErrUnsupported is wrapped by the errors of ParseOptions for what is known but not
@@ -84,6 +89,9 @@ func ParseOptions(settings map[string]string) (Options, error) {
 			faults = append(faults, fmt.Errorf("%s: %w", full, err))
 		}
 	}
+	if o.MaxConcurrent > 1 && !o.Unaligned { // else Validate says more
+		faults = append(faults, fmt.Errorf("%s: %w: more than 1", prefix+keyMaxConcurrent, ErrUnsupported))
+	}
 	if err := errors.Join(faults...); err != nil {
 		return Options{}, err
 	}
@@ -105,17 +113,13 @@ func (o *Options) set(short, key, value string) (err error) {
 		o.BacklogIntervalSet = true
 		o.BacklogInterval, err = parseDuration(value)
 	case key == keyMode:
-		return oneOf(value, ExactlyOnce.String(), AtLeastOnce.String())
+		o.Mode, err = parseMode(value)
 	case key == keyTimeout:
 		o.Timeout, err = parseDuration(value)
 	case key == keyMinPause:
 		o.MinPause, err = parseDuration(value)
 	case key == keyMaxConcurrent:
-		var n int
-		if n, err = strconv.Atoi(value); err == nil && n > 1 {
-			return fmt.Errorf("%w: more than 1", ErrUnsupported)
-		}
-		o.MaxConcurrent = n
+		o.MaxConcurrent, err = strconv.Atoi(value)
 	case key == keyTolerable:
 		return tolerable(value)
 	case key == keyRetained:
@@ -124,27 +128,39 @@ func (o *Options) set(short, key, value string) (err error) {
 		o.AfterTasksFinish, err = strconv.ParseBool(value)
 	case key == keyInline:
 		o.InlineThreshold, err = parseSize(value)
+	case short == strings.TrimSuffix(keyUnaligned, ".enabled"):
+		o.Unaligned, err = strconv.ParseBool(value)
+	case key == keyAlignedTimeout:
+		o.AlignedTimeout, err = parseDuration(value)
+	case key == keySubtasksPerFile:
+		o.SubtasksPerFile, err = strconv.Atoi(value)
+	case settled[key]:
+		_, err = strconv.ParseBool(value)
 	default:
-		only, known := fixed[key]
-		switch {
-		case !known:
-			return ErrUnknownKey
-		case only == "" || !strings.EqualFold(strings.TrimSpace(strings.TrimSuffix(value, "ms")), only):
-			return fmt.Errorf("%w: %q", ErrUnsupported, value)
-		}
+		return takeFixed(key, value)
 	}
 	return err
 }
 
-// oneOf takes the first value; the others are known, but later.
-func oneOf(value string, now string, later ...string) error {
+// takeFixed takes the one value that a key has for now.
+func takeFixed(key, value string) error {
+	only, known := fixed[key]
 	switch {
-	case strings.EqualFold(value, now):
-		return nil
-	case slices.ContainsFunc(later, func(l string) bool { return strings.EqualFold(value, l) }):
+	case !known:
+		return ErrUnknownKey
+	case only == "" || !strings.EqualFold(strings.TrimSpace(strings.TrimSuffix(value, "ms")), only):
 		return fmt.Errorf("%w: %q", ErrUnsupported, value)
 	}
-	return fmt.Errorf("%q is not one of %s, %s", value, now, strings.Join(later, ", "))
+	return nil
+}
+
+func parseMode(value string) (Mode, error) {
+	for _, m := range []Mode{ExactlyOnce, AtLeastOnce} {
+		if strings.EqualFold(value, m.String()) {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not one of %s, %s", value, ExactlyOnce, AtLeastOnce)
 }
 
 // tolerable takes the values that mean "without limit".
@@ -176,6 +192,9 @@ func (o Options) Settings() map[string]string {
 		keyRetention:        fixed[keyRetention],
 		keyAfterTasksFinish: strconv.FormatBool(o.AfterTasksFinish),
 		keyInline:           strconv.Itoa(o.InlineThreshold),
+		keyUnaligned:        strconv.FormatBool(o.Unaligned),
+		keyAlignedTimeout:   o.AlignedTimeout.String(),
+		keySubtasksPerFile:  strconv.Itoa(o.SubtasksPerFile),
 	}
 	if o.TolerableFailures == Unlimited {
 		s[keyTolerable] = "unlimited"

@@ -31,6 +31,7 @@ type CheckpointStatistics struct {
 	Duration       time.Duration // from the trigger to the link, or to the abort, or so far
 	Bytes          int64         // of the snapshot when completed, else what was acknowledged so far
 	PersistedBytes int64         // in-flight bytes captured
+	Unaligned      bool          // a subtask's snapshot did not wait for all barriers
 	Metadata       string        // blob name, when completed
 	Reason         weir.FailureReason
 	Message        string
@@ -55,6 +56,9 @@ func (s CheckpointStatistics) String() string {
 	}
 	text := fmt.Sprintf("%s %d %s after %s, %d of %d tasks, %d bytes",
 		s.Kind, s.ID, s.Status, s.Duration, s.Acknowledged, s.Tasks, s.Bytes)
+	if s.Unaligned {
+		text = fmt.Sprintf("unaligned %s, %d of them in flight", text, s.PersistedBytes)
+	}
 	if s.Reason != weir.ReasonNone {
 		text += fmt.Sprintf(": %s: %s", s.Reason, s.Message)
 	}

@@ -179,17 +179,14 @@ func (c *CheckpointCoordinator) taskNotTriggered(now time.Time, ev TriggerFailed
 func (c *CheckpointCoordinator) triggerTasks(now time.Time, p *PendingCheckpoint) {
 	p.stage = atTasks
 	c.triggering, c.roomMade = nil, true
-	alignment := weir.Aligned
-	if c.config.Options.Mode == AtLeastOnce {
-		alignment = weir.AtLeastOnce
-	}
+	alignment, timeout := c.config.Options.alignmentOf(p.kind)
 	c.emit(TriggerTasks{
 		Attempts: p.plan.Trigger,
 		Barrier: weir.Barrier{
 			ID:  p.id,
 			Age: now.Sub(p.triggered), // what the operator coordinators took
 			Options: weir.CheckpointOptions{
-				Kind: p.kind, Alignment: alignment, Location: fmt.Sprintf("chk-%d", p.id),
+				Kind: p.kind, Alignment: alignment, Timeout: timeout, Location: fmt.Sprintf("chk-%d", p.id),
 			},
 		},
 	})

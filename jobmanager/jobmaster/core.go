@@ -238,6 +238,9 @@ type restoration struct {
 	coordinators map[weir.OperatorID][]byte
 	// shares is each operator's state by new subtask, made when first needed.
 	shares map[weir.OperatorID][]weir.OperatorSubtaskState
+	flying []exchange
+	// recovered is in-flight data by vertex and new subtask, made when first needed.
+	recovered [][][]rpc.RecoveredChannel
 }
 
 // sourceAt is the source operator of a vertex.

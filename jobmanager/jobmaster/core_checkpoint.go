@@ -5,7 +5,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/planted"
-	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/opcoord"
@@ -111,7 +110,7 @@ func (c *Core) view() []checkpointing.VertexView {
 	for v := range plan.Vertices {
 		for _, e := range plan.Vertices[v].Inputs {
 			views[v].Inputs = append(views[v].Inputs, checkpointing.InputView{
-				From: plan.Edges[e].From, Pointwise: plan.Edges[e].Partitioning == jobgraph.Forward,
+				From: plan.Edges[e].From, Pointwise: plan.Edges[e].Partitioning.Pointwise(),
 			})
 		}
 		views[v].Subtasks = make([]checkpointing.SubtaskView, plan.Vertices[v].Parallelism)

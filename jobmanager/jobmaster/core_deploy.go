@@ -95,13 +95,15 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 		return
 	}
 	c.loading = false
-	if err := CheckRestore(c.spec.Graph, e.Snapshot); err != nil {
+	if err := CheckRestore(c.spec.Graph, c.spec.GraphText, e.Snapshot); err != nil {
 		c.fail(&weir.Failure{Message: err.Error(), Fault: weir.FaultUser, NoRetry: true, Subtask: -1}, nil)
 		return
 	}
 	c.restored = &restoration{
 		snapshot: e.Snapshot, coordinators: e.Coordinators,
-		shares: make(map[weir.OperatorID][]weir.OperatorSubtaskState),
+		shares:    make(map[weir.OperatorID][]weir.OperatorSubtaskState),
+		flying:    exchanges(e.Snapshot),
+		recovered: make([][][]rpc.RecoveredChannel, len(c.spec.Graph.Vertices)),
 	}
 	c.restoredFrom, c.restoredID = restoredText(&e.Snapshot.Header), e.Snapshot.Header.Checkpoint
 	c.startCoordinators()

@@ -29,6 +29,7 @@ func (c *Core) deployment(x execgraph.Execution) rpc.TaskDeployment {
 				d.Restore = append(d.Restore, share[x.ID.Subtask])
 			}
 		}
+		d.Recovered = c.restored.channels(c.spec.Graph, x.ID.SubtaskID())
 	}
 	for _, s := range c.sources {
 		if splits := c.splits[s.id]; s.vertex == int(x.ID.Vertex) && splits != nil {
@@ -41,14 +42,11 @@ func (c *Core) deployment(x execgraph.Execution) rpc.TaskDeployment {
 // inputGate names the subpartitions that subtask i of the edge's consumer reads.
 func (c *Core) inputGate(e *jobgraph.Edge, i int32) rpc.InputGate {
 	gate := rpc.InputGate{Edge: e.Index, Partitioning: e.Partitioning}
-	first, last := c.peers(e.From, e.Partitioning, i)
-	subpartition := int(i)
-	if e.Partitioning == jobgraph.Forward {
-		subpartition = 0
-	}
-	for p := first; p <= last; p++ {
-		x := c.graph.Current(weir.SubtaskID{Vertex: int32(e.From), Subtask: p})
-		gate.Channels = append(gate.Channels, rpc.InputChannel{Producer: x.ID, Subpartition: subpartition, At: c.location(x)})
+	first, last := producersOf(c.spec.Graph, e, int(i))
+	for p := first; p < last; p++ {
+		firstConsumer, _ := consumersOf(c.spec.Graph, e, p)
+		x := c.graph.Current(weir.SubtaskID{Vertex: int32(e.From), Subtask: int32(p)})
+		gate.Channels = append(gate.Channels, rpc.InputChannel{Producer: x.ID, Subpartition: int(i) - firstConsumer, At: c.location(x)})
 	}
 	return gate
 }
@@ -57,21 +55,44 @@ func (c *Core) inputGate(e *jobgraph.Edge, i int32) rpc.InputGate {
 func (c *Core) resultPartition(e *jobgraph.Edge, i int32) rpc.ResultPartition {
 	part := rpc.ResultPartition{
 		Edge: e.Index, Partitioning: e.Partitioning, MaxParallelism: c.spec.Graph.Vertices[e.To].MaxParallelism,
+		Aligns: aligns(c.spec.Graph, e.To),
 	}
-	first, last := c.peers(e.To, e.Partitioning, i)
-	for n := first; n <= last; n++ {
-		x := c.graph.Current(weir.SubtaskID{Vertex: int32(e.To), Subtask: n})
+	first, last := consumersOf(c.spec.Graph, e, int(i))
+	for n := first; n < last; n++ {
+		x := c.graph.Current(weir.SubtaskID{Vertex: int32(e.To), Subtask: int32(n)})
 		part.Consumers = append(part.Consumers, rpc.Consumer{Attempt: x.ID, At: c.location(x)})
 	}
 	return part
 }
 
-// peers is the range of subtasks at the other end of an edge.
-func (c *Core) peers(vertex int, p jobgraph.Partitioning, i int32) (first, last int32) {
-	if p == jobgraph.Forward {
-		return i, i
+// producersOf returns the subtasks [first, last) that consumer i of an edge reads.
+func producersOf(g *jobgraph.JobGraph, e *jobgraph.Edge, i int) (first, last int) {
+	producers, consumers := g.Vertices[e.From].Parallelism, g.Vertices[e.To].Parallelism
+	if e.Partitioning.Pointwise() {
+		return weir.PointwiseProducers(producers, consumers, i)
 	}
-	return 0, int32(c.spec.Graph.Vertices[vertex].Parallelism) - 1
+	return 0, producers
+}
+
+// consumersOf returns the subtasks [first, last) that read producer i of an edge, in
+// the order of its subpartitions.
+func consumersOf(g *jobgraph.JobGraph, e *jobgraph.Edge, i int) (first, last int) {
+	producers, consumers := g.Vertices[e.From].Parallelism, g.Vertices[e.To].Parallelism
+	if e.Partitioning.Pointwise() {
+		return weir.PointwiseConsumers(producers, consumers, i)
+	}
+	return 0, consumers
+}
+
+// aligns says whether barriers into a vertex never overtake data: one of its edges
+// does not allow it, and with it none does (behaviour §17).
+func aligns(g *jobgraph.JobGraph, vertex int) bool {
+	for _, e := range g.Vertices[vertex].Inputs {
+		if g.Edges[e].Partitioning.Aligns() {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Core) location(x execgraph.Execution) rpc.Location {

@@ -7,6 +7,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
@@ -15,8 +16,9 @@ var ErrRestore = errors.New("the job does not fit the snapshot")
 
 // CheckRestore says whether a job can start from a snapshot (behaviour §11): each
 // operator with state in it is in the job, found by its name, and the number of key
-// groups is the same. All faults are joined.
-func CheckRestore(graph *jobgraph.JobGraph, s *snapshotmeta.Snapshot) error {
+// groups is the same; each edge with data in flight is there and can be redistributed
+// (behaviour §21.3). text is the canonical text of the job's graph. All faults are joined.
+func CheckRestore(graph *jobgraph.JobGraph, text string, s *snapshotmeta.Snapshot) error {
 	at := vertexOf(graph)
 	var faults []error
 	for i := range s.Operators {
@@ -37,6 +39,9 @@ func CheckRestore(graph *jobgraph.JobGraph, s *snapshotmeta.Snapshot) error {
 		case vertex.MaxParallelism != o.MaxParallelism:
 			faults = append(faults, fmt.Errorf("%w: operator %q has maximum parallelism %d, its state has %d key groups", ErrRestore, o.Name, vertex.MaxParallelism, o.MaxParallelism))
 		}
+	}
+	for _, x := range exchanges(s) {
+		faults = append(faults, checkExchange(graph, text, s, x))
 	}
 	return errors.Join(faults...)
 }
@@ -83,6 +88,14 @@ func hasKeyed(o *snapshotmeta.Operator) bool {
 		}
 	}
 	return false
+}
+
+// channels returns the in-flight data that a subtask recovers.
+func (r *restoration) channels(graph *jobgraph.JobGraph, id weir.SubtaskID) []rpc.RecoveredChannel {
+	if r.recovered[id.Vertex] == nil {
+		r.recovered[id.Vertex] = recoveredChannels(graph, int(id.Vertex), r.flying)
+	}
+	return r.recovered[id.Vertex][id.Subtask]
 }
 
 // share returns an operator's state by new subtask, or nil if the snapshot does not

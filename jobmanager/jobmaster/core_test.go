@@ -23,14 +23,16 @@ import (
 // TestLives runs the scripts of testdata: whole lives of jobs. The script plays the
 // loop and everything behind it; timers fire when "advance" passes them.
 //
-//	new [src=N] [count=N] [alone=N] [option=value …]
-//	                        a job: src (source) to count (keyed) and, if alone is given,
-//	                        a second source that is connected to nobody
+//	new [src=N] [count=N] [alone=N] [edge=PARTITIONING] [option=value …]
+//	                        a job: src (source) to count (by default keyed) and, if alone is
+//	                        given, a second source that is connected to nobody
 //	start [resumed] [completed=ID,…]
 //	grant TM…               answers the last request for slots, one TaskManager each
 //	short TEXT, lost TM, cancel, crash OPERATOR
 //	assigned                coordinators that were started assign one split per subtask
-//	loaded ID count=N       the snapshot, taken with this parallelism of count
+//	loaded ID count=N [src=N] [flight=PRODUCER>CONSUMER,…]
+//	                        the snapshot, taken with this parallelism; what both ends of
+//	                        these channels captured
 //	unreadable [final]
 //	state S STATE [why=TEXT] [cause=S] [final]   S is v0[1], v0[1]#2, or all
 //	id N, snapshotted, acks N, decline S N, written N, linked N, overtaken
@@ -87,7 +89,16 @@ type rig struct {
 func newRig(t *testing.T, d *datadriven.TestData) *rig {
 	sizes := map[string]int{"src": 1, "count": 1, "alone": 0}
 	options := map[string]string{}
+	edge := jobgraph.Hash
 	for _, a := range d.CmdArgs {
+		if a.Key == "edge" {
+			for edge = 0; edge.String() != a.Vals[0]; edge++ {
+				if edge > jobgraph.Custom {
+					t.Fatalf("partitioning %q", a.Vals[0])
+				}
+			}
+			continue
+		}
 		if _, ok := sizes[a.Key]; ok {
 			n := 0
 			fmt.Sscan(a.Vals[0], &n)
@@ -104,6 +115,7 @@ func newRig(t *testing.T, d *datadriven.TestData) *rig {
 		Job: testJob, Name: "job", Epoch: 3, Graph: testGraph(sizes["src"], sizes["count"], sizes["alone"]),
 		Settings: settings, Directory: snapshotmeta.JobDir(testJob), Rand: rand.New(rand.NewPCG(1, 2)),
 	}
+	spec.Graph.Edges[0].Partitioning = edge
 	return &rig{core: NewCore(spec), spec: spec, now: epoch, timers: map[TimerKey]time.Time{}}
 }
 
@@ -203,10 +215,12 @@ func (r *rig) answer(t *testing.T, d *datadriven.TestData) bool {
 		run := r.core.coordinators[slices.IndexFunc(r.core.sources, func(s source) bool { return s.id == op })]
 		r.step(CoordinatorBroke{Run: run, Operator: op, Failure: weir.Failure{Message: "enumerator panicked", Operator: d.CmdArgs[0].Key, Subtask: -1}})
 	case "loaded":
-		var id, count int
+		id, src, count := 0, r.spec.Graph.Vertices[0].Parallelism, 0
 		d.ScanArgs(t, "id", &id)
 		d.ScanArgs(t, "count", &count)
-		s, states := r.snapshot(t, weir.CheckpointID(id), count)
+		d.MaybeScanArgs(t, "src", &src)
+		s, states := r.snapshot(t, weir.CheckpointID(id), src, count)
+		inFlight(t, s, d)
 		r.step(SnapshotLoaded{Run: r.loading.Run, Snapshot: s, Coordinators: states})
 	case "unreadable":
 		r.step(SnapshotUnreadable{Run: r.loading.Run, Failure: weir.Failure{Message: "cannot read", NoRetry: d.HasArg("final")}})
@@ -322,10 +336,31 @@ func (r *rig) advance(t *testing.T, text string) {
 	}
 }
 
-// snapshot is one that was taken with this parallelism of count.
-func (r *rig) snapshot(t *testing.T, id weir.CheckpointID, count int) (*snapshotmeta.Snapshot, map[weir.OperatorID][]byte) {
+// inFlight adds what both ends of these channels captured.
+func inFlight(t *testing.T, s *snapshotmeta.Snapshot, d *datadriven.TestData) {
+	for _, a := range d.CmdArgs {
+		for _, v := range a.Vals {
+			if a.Key != "flight" {
+				continue
+			}
+			var producer, consumer int32
+			if _, err := fmt.Sscanf(v, "%d>%d", &producer, &consumer); err != nil {
+				t.Fatal(err)
+			}
+			for side, name := range []string{"in", "out"} {
+				s.Channels = append(s.Channels, weir.ChannelStateHandle{
+					Edge: weir.EdgeID{From: "src", To: "count"}, Side: weir.ChannelSide(side), Producer: producer, Consumer: consumer,
+					Handle: weir.StateHandle{File: name, Length: 1},
+				})
+			}
+		}
+	}
+}
+
+// snapshot is one that was taken with this parallelism.
+func (r *rig) snapshot(t *testing.T, id weir.CheckpointID, src, count int) (*snapshotmeta.Snapshot, map[weir.OperatorID][]byte) {
 	h := snapshotmeta.Header{Job: testJob, Checkpoint: id}
-	for _, v := range testGraph(r.spec.Graph.Vertices[0].Parallelism, count, 0).Vertices {
+	for _, v := range testGraph(src, count, 0).Vertices {
 		h.Vertices = append(h.Vertices, snapshotmeta.Vertex{
 			Name: v.Name, Parallelism: v.Parallelism, MaxParallelism: v.MaxParallelism,
 			Operators: []snapshotmeta.OperatorRef{{ID: v.IDs[0], Name: v.Name}},

@@ -102,7 +102,7 @@ func deploymentText(d *rpc.TaskDeployment) string {
 		b.WriteString(")")
 	}
 	for _, p := range d.Outputs {
-		fmt.Fprintf(&b, " out(")
+		fmt.Fprintf(&b, " out%s(", flag(p.Aligns, "-aligns"))
 		for i, c := range p.Consumers {
 			fmt.Fprintf(&b, "%s%s", gap(i), short(c.Attempt))
 		}
@@ -118,6 +118,17 @@ func deploymentText(d *rpc.TaskDeployment) string {
 			fmt.Fprintf(&b, "+%d", len(o.Elements))
 		}
 	}
+	for _, r := range d.Recovered {
+		fmt.Fprintf(&b, " flight(gate %d %d>%d", r.Gate, r.Producer, r.Consumer)
+		if r.Channel >= 0 {
+			fmt.Fprintf(&b, " as %d", r.Channel)
+		}
+		b.WriteString(flag(r.Filter, " filter"))
+		for _, h := range r.Captured {
+			b.WriteString(" " + h.File)
+		}
+		b.WriteString(")")
+	}
 	if len(d.Splits) > 0 {
 		fmt.Fprintf(&b, " splits %q", d.Splits)
 	}
@@ -126,6 +137,13 @@ func deploymentText(d *rpc.TaskDeployment) string {
 
 // short is an attempt within its job.
 func short(id weir.AttemptID) string { return fmt.Sprintf("%s#%d", id.SubtaskID(), id.N) }
+
+func flag(set bool, word string) string {
+	if set {
+		return word
+	}
+	return ""
+}
 
 func gap(i int) string {
 	if i == 0 {

@@ -16,7 +16,8 @@
 //	           link of the chain is being added
 //	preparing  slots are granted, the latest snapshot is loaded, the coordinators of
 //	           sources are started from it
-//	deploying  every attempt has its deployment, with its share of the snapshot
+//	deploying  every attempt has its deployment, with its share of the snapshot's
+//	           state and in-flight data
 //	running    all tasks run: checkpoints are taken
 //
 // and the next failure leads back to stopping. Files core*.go are pure: no goroutine,
@@ -40,6 +41,6 @@
 // enumerator, one per source and run. Blocking calls to storage run on the shared
 // bounded [Pools]. They all post to the loop's inbox. No other locks.
 //
-// Read core.go, core_deploy.go, core_failover.go, then loop.go and effects.go;
+// Read core.go, core_deploy.go, core_failover.go, core_channels.go, then loop.go and effects.go;
 // testdata tells whole lives of jobs.
 package jobmaster

@@ -157,10 +157,12 @@ func (l *loop) addLink(ctx context.Context, a checkpointing.AddLink) Event {
 
 func (l *loop) discardState(ctx context.Context, a checkpointing.DiscardState) Event {
 	cleaner := store.NewCleaner(l.deps.Blobs, l.m.record.Job, l.chain)
-	for _, s := range a.States {
-		if err := cleaner.DiscardHandles(ctx, s.State); err != nil {
-			l.log.Warn("state not deleted", zap.Int64("checkpoint", int64(a.Checkpoint)), zap.Error(err))
-		}
+	states := make([]weir.TaskStateSnapshot, len(a.States))
+	for i, s := range a.States {
+		states[i] = s.State
+	}
+	if err := cleaner.DiscardHandles(ctx, states...); err != nil {
+		l.log.Warn("state not deleted", zap.Int64("checkpoint", int64(a.Checkpoint)), zap.Error(err))
 	}
 	return Checkpointing{checkpointing.CleanupEnded{Cleanup: a.Cleanup}}
 }
@@ -208,6 +210,7 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 				t.State = snapshotmeta.RebaseState(t.State, location, dir) // location "": the same store, wherever a host has mounted it
 			}
 		}
+		s.Channels = snapshotmeta.RebaseChannels(s.Channels, "", dir)
 	}
 	return SnapshotLoaded{Run: a.Run, Snapshot: s, Coordinators: states}
 }

@@ -12,26 +12,36 @@ import (
 
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/failover"
+	"github.com/weirflow/weir/rpc"
 )
 
 func TestEveryOptionIsDecoded(t *testing.T) {
 	t.Parallel()
 	s, err := Parse(map[string]string{
-		"execution.buffer-timeout.interval":                         "5 ms",
-		"parallelism.default":                                       "3",
-		"pipeline.max-parallelism":                                  "64",
-		"pipeline.operator-chaining.enabled":                        "false",
-		"slot.request.timeout":                                      "1min",
-		"state.backend.type":                                        "heap",
-		"taskmanager.network.memory.buffers-per-channel":            "4",
-		"taskmanager.network.memory.floating-buffers-per-gate":      "16",
-		"taskmanager.network.memory.max-buffers-per-channel":        "20",
-		"taskmanager.network.memory.max-overdraft-buffers-per-gate": "0",
-		"execution.checkpointing.interval":                          "5s",
-		"execution.checkpointing.data-inline-threshold":             "32kb",
-		"restart-strategy.type":                                     "fixed-delay",
-		"restart-strategy.fixed-delay.attempts":                     "7",
-		"restart-strategy.fixed-delay.delay":                        "2s",
+		"execution.buffer-timeout.interval":                                     "5 ms",
+		"parallelism.default":                                                   "3",
+		"pipeline.max-parallelism":                                              "64",
+		"pipeline.operator-chaining.enabled":                                    "false",
+		"slot.request.timeout":                                                  "1min",
+		"state.backend.type":                                                    "heap",
+		"taskmanager.network.memory.buffers-per-channel":                        "4",
+		"taskmanager.network.memory.floating-buffers-per-gate":                  "16",
+		"taskmanager.network.memory.max-buffers-per-channel":                    "20",
+		"taskmanager.network.memory.max-overdraft-buffers-per-gate":             "0",
+		"execution.checkpointing.interval":                                      "5s",
+		"execution.checkpointing.data-inline-threshold":                         "32kb",
+		"execution.checkpointing.unaligned.enabled":                             "true",
+		"execution.checkpointing.aligned-checkpoint-timeout":                    "1s",
+		"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "3",
+		"execution.checkpointing.unaligned.channel-state-memory":                "1mb",
+		"taskmanager.network.memory.buffer-debloat.enabled":                     "true",
+		"taskmanager.network.memory.buffer-debloat.period":                      "50ms",
+		"taskmanager.network.memory.buffer-debloat.target":                      "2s",
+		"taskmanager.network.memory.buffer-debloat.samples":                     "7",
+		"taskmanager.network.memory.buffer-debloat.threshold-percentages":       "50",
+		"restart-strategy.type":                                                 "fixed-delay",
+		"restart-strategy.fixed-delay.attempts":                                 "7",
+		"restart-strategy.fixed-delay.delay":                                    "2s",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +50,12 @@ func TestEveryOptionIsDecoded(t *testing.T) {
 	if task.BufferTimeout != 5*time.Millisecond || task.ExclusiveBuffers != 4 || task.FloatingBuffers != 16 || task.BuffersPerOutput != 20 ||
 		task.OverdraftBuffers != 0 || task.StateBackend != "heap" || !task.Checkpointing || task.InlineThreshold != 32<<10 || !task.CheckpointsAfterTasksFinish {
 		t.Errorf("task options %+v", task)
+	}
+	if !task.Unaligned || task.ChannelStateSubtasks != 3 || task.ChannelStateMemory != 1<<20 || s.Checkpointing.AlignedTimeout != time.Second {
+		t.Errorf("options of unaligned checkpoints %+v, %+v", task, s.Checkpointing)
+	}
+	if want := (rpc.DebloatOptions{Enabled: true, Period: 50 * time.Millisecond, Target: 2 * time.Second, Samples: 7, Threshold: 50}); task.Debloat != want {
+		t.Errorf("options of debloating %+v", task.Debloat)
 	}
 	if s.Parallelism != 3 || s.MaxParallelism != 64 || s.Chaining || s.SlotTimeout != time.Minute || s.Checkpointing.Interval != 5*time.Second {
 		t.Errorf("settings %+v", s)
@@ -78,6 +94,10 @@ func TestAllFaultsAreNamed(t *testing.T) {
 		"execution.checkpointing.timeout":    "x",
 		"restart-strategy.type":              "hope",
 		"pipeline.max-parallelism":           "100000",
+
+		"execution.checkpointing.unaligned.channel-state-memory": "1kb",
+		"taskmanager.network.memory.buffer-debloat.period":       "0",
+		"taskmanager.network.memory.floating-buffers-per-gate":   "0",
 	})
 	if !errors.Is(err, ErrBad) {
 		t.Fatal(err)
@@ -85,6 +105,7 @@ func TestAllFaultsAreNamed(t *testing.T) {
 	for _, part := range []string{
 		`"parallelism.defualt"`, `nearest is "parallelism.default"`, "slot.request.timeout", "operator-chaining.enabled", `"rocksdb"`,
 		`nearest is "execution.checkpointing.interval"`, "execution.checkpointing.timeout", "restart-strategy.type", "between 1 and 32768",
+		"channel-state-memory", "buffer-debloat.period", "floating-buffers-per-gate",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %v", part, err)
@@ -175,6 +196,16 @@ func TestDocumentation(t *testing.T) {
 	}
 	if n, want := strings.Count(string(text), "\n| `"), len(Keys()); n != want {
 		t.Errorf("docs/config.md has %d options, the table has %d", n, want)
+	}
+}
+
+func TestContradictionsAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := Parse(map[string]string{
+		"execution.checkpointing.unaligned.enabled": "true", "execution.checkpointing.mode": "AT_LEAST_ONCE",
+	})
+	if !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "execution.checkpointing.unaligned.enabled: contradicts execution.checkpointing.mode") {
+		t.Error(err)
 	}
 }
 

@@ -40,6 +40,10 @@ func defaults() Settings {
 		Task: rpc.TaskOptions{
 			BufferTimeout: 100 * time.Millisecond, ExclusiveBuffers: 2, FloatingBuffers: 8,
 			BuffersPerOutput: 10, OverdraftBuffers: 5, StateBackend: "heap",
+			ChannelStateMemory: 64 << 20,
+			Debloat: rpc.DebloatOptions{
+				Period: 200 * time.Millisecond, Target: time.Second, Samples: 20, Threshold: 25,
+			},
 		},
 		Parallelism: 1, Chaining: true, SlotTimeout: 5 * time.Minute,
 	}
@@ -74,6 +78,8 @@ func Parse(options map[string]string) (Settings, error) {
 	s.Task.AtLeastOnce = s.Checkpointing.Mode == checkpointing.AtLeastOnce
 	s.Task.CheckpointsAfterTasksFinish = s.Checkpointing.AfterTasksFinish
 	s.Task.InlineThreshold = s.Checkpointing.InlineThreshold
+	s.Task.Unaligned = s.Checkpointing.Unaligned
+	s.Task.ChannelStateSubtasks = s.Checkpointing.SubtasksPerFile
 	return s, errors.Join(faults...)
 }
 

@@ -124,6 +124,14 @@ func (b *Buffer) OwnFrom(off int) View {
 	return View{buf: b, off: int32(off), end: int32(end)}
 }
 
+// Clone returns the same bytes with a new reference.
+func (v View) Clone() View {
+	if v.buf != nil {
+		v.buf.Retain()
+	}
+	return v
+}
+
 // IsZero says whether the view holds nothing.
 func (v View) IsZero() bool { return v.buf == nil }
 

@@ -146,6 +146,17 @@ func (p *LocalPool) Used() int {
 	return p.mu.owned - len(p.mu.free)
 }
 
+// Max is the pool's largest size, without overdraft.
+func (p *LocalPool) Max() int { return p.options.Max }
+
+// Exhausted says whether Available would be false, for those who look on: it asks for
+// no buffer and no call of the listener. It takes the pool's smallest size as there.
+func (p *LocalPool) Exhausted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.over > 0 || p.mu.owned-len(p.mu.free) >= p.options.Max
+}
+
 // Recycle implements [Recycler].
 func (p *LocalPool) Recycle(b *Buffer) {
 	b.mangle()

@@ -26,6 +26,7 @@ type world struct {
 //	event [backlog=n]                         an event arrives
 //	recycle                                   the task gives an exclusive buffer back
 //	return                                    another channel gives a floating buffer back
+//	give-up / reset                           the producer stops / is resumed, with E = 0
 //	announce                                  an AddCredit message is sent
 //	add n / head data|event / send data|event the sender's side
 func TestCredit(t *testing.T) {
@@ -65,6 +66,13 @@ func (w *world) run(t *testing.T, d *datadriven.TestData) string {
 			return "gives a floating buffer back\n" + w.state()
 		}
 		return due(announce) + w.state()
+	case "give-up":
+		n := w.grants.GiveUp()
+		w.pool += n
+		return fmt.Sprintf("gives %d floating buffers back\n%s", n, w.state())
+	case "reset":
+		w.ledger.Reset()
+		return fmt.Sprintf("credit %d", w.ledger.Credit())
 	case "return":
 		w.pool++
 		return w.request()

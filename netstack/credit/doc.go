@@ -14,6 +14,10 @@
 //	Ledger.Spend()         -- data ------> Grants.Take(); Grants.Backlog(b)
 //	                                       Grants.Got(), Grants.Recycled() as buffers come free
 //
+// With E = 0 the sender says its backlog by a message of its own when it has no credit; the
+// receiver forgets all credit when a blocking event comes (GiveUp), the sender when it is
+// resumed (Reset).
+//
 // # Invariants
 //
 //  1. Credit at the sender + data on its way + unannounced credit = free buffers at

@@ -37,6 +37,16 @@ func (g *Grants) Missing() int { return max(0, g.required-g.Free()) }
 // requested, and each told by Got.
 func (g *Grants) Backlog(n int) { g.required = n + g.exclusive }
 
+// GiveUp is for a channel without exclusive buffers whose sender stops: what is free is
+// to be given back, and what of it was announced counts no more. The sender starts
+// again without credit.
+func (g *Grants) GiveUp() (floating int) {
+	assert.That(g.exclusive == 0, "%d exclusive buffers", g.exclusive)
+	floating = g.freeFloating
+	g.freeFloating, g.unannounced, g.required = 0, 0, 0
+	return floating
+}
+
 // Got takes a floating buffer. It says whether an announcement becomes due.
 func (g *Grants) Got() (announce bool) {
 	g.freeFloating++

@@ -32,6 +32,9 @@ func (l *Ledger) Add(n int) error {
 	return nil
 }
 
+// Reset forgets all credit: the receiver gave up what it had announced.
+func (l *Ledger) Reset() { l.credit = 0 }
+
 // MaySend says whether what is at the head of the queue may be sent.
 func (l *Ledger) MaySend(event bool) bool { return event || l.credit > 0 }
 

@@ -23,6 +23,11 @@ type Item struct {
 	// Spent is how long the event has been on this side: to be added to a barrier's
 	// age (wire.AddAge).
 	Spent time.Duration
+	// Sequence numbers the items of a remote channel; it wraps around.
+	Sequence uint32
+	// Announcement says that Event is a timeoutable barrier that is queued further
+	// behind in the channel, and comes again by itself or after ToHead.
+	Announcement bool
 	// More says that another Poll finds something.
 	More bool
 }
@@ -30,12 +35,15 @@ type Item struct {
 // Options of an InputGate.
 type Options struct {
 	Channels  []Channel
-	Exclusive int // buffers per remote channel, at least 1
+	Exclusive int // buffers per remote channel
 	Floating  int // buffers for all remote channels together, at least 1
 	Network   *buffer.NetworkPool
 	// Wake is called without a lock, from any goroutine, when there is something
 	// after Poll had found nothing. It must not wait.
 	Wake func()
+	// Urgent is called likewise whenever a priority item came, whatever Poll had found;
+	// nil: Wake is called instead.
+	Urgent func()
 }
 
 // Channel says who produces a channel, and whether in another process.
@@ -44,15 +52,17 @@ type Channel struct {
 	Remote   bool
 }
 
-// InputGate is one input of a task. Poll, Resume, End and Close are for the task's
-// goroutine.
+// InputGate is one input of a task. Poll, PollPriority, ToHead, CaptureQueued, Resume,
+// End and Close are for the task's goroutine.
 type InputGate struct {
 	channels []*channel
 	pool     *buffer.LocalPool // nil if no channel is remote
 	wake     func()
+	urgent   func()
 
 	mu struct {
 		sync.Mutex
+		urgent  ring[*channel]       // channels that may have a priority item, each once
 		ready   ring[*channel]       // channels that may have something, each once
 		waiting ring[*RemoteChannel] // remote channels that want floating buffers, each once
 		missing int                  // exclusive buffers that channels do not have yet
@@ -71,6 +81,8 @@ type channel struct {
 	local    *partition.Subpartition // nil if remote, or not attached yet
 	remote   *RemoteChannel          // nil if local
 	queued   bool                    // in the ready queue
+	urgent   bool                    // in the urgent queue
+	size     int                     // that was announced to the producer; 0: none
 	blocked  bool                    // a blocking event was polled
 	complete bool                    // the last event has arrived: a failure does no harm
 	ended    bool                    // End was called
@@ -79,7 +91,10 @@ type channel struct {
 // New makes a gate. It sets the buffers of its remote channels aside, or refuses with
 // buffer.ErrInsufficientBuffers.
 func New(o Options) (*InputGate, error) {
-	g := &InputGate{wake: o.Wake}
+	g := &InputGate{wake: o.Wake, urgent: o.Urgent}
+	if g.urgent == nil {
+		g.urgent = o.Wake
+	}
 	remotes := 0
 	for i, c := range o.Channels {
 		ch := &channel{index: i, producer: c.Producer}
@@ -92,7 +107,7 @@ func New(o Options) (*InputGate, error) {
 	if remotes == 0 {
 		return g, nil
 	}
-	assert.That(o.Exclusive >= 1 && o.Floating >= 1, "%d exclusive, %d floating buffers", o.Exclusive, o.Floating)
+	assert.That(o.Exclusive >= 0 && o.Floating >= 1, "%d exclusive, %d floating buffers", o.Exclusive, o.Floating)
 	own := o.Exclusive * remotes
 	pool, err := o.Network.NewLocalPool(buffer.LocalOptions{Min: own + 1, Max: own + o.Floating, Listener: g.buffersChanged})
 	if err != nil {
@@ -126,119 +141,171 @@ func (g *InputGate) AttachLocal(channel int, s *partition.Subpartition) {
 	if !gone {
 		c.local = s // before Attach, which may notify at once
 	}
+	size := c.size
 	g.mu.Unlock()
 	if gone {
 		s.Release()
 		return
 	}
-	switch available, err := s.Attach(func(urgent bool) { g.offer(c, urgent) }); {
-	case err != nil:
+	if size > 0 {
+		s.SetBufferSize(size)
+	}
+	next, err := s.AttachLocal(func(urgent bool) { g.offer(c, urgent) })
+	if err != nil {
 		g.Fail(channel, err)
-	case available:
-		g.offer(c, false)
+		return
+	}
+	g.offerNext(c, next)
+}
+
+// offerNext offers a channel in which this is next.
+func (g *InputGate) offerNext(c *channel, next wire.DataType) {
+	if next != wire.TypeNone {
+		g.offer(c, next == wire.TypePriorityEvent)
 	}
 }
 
-// offer puts a channel into the ready queue, and wakes the task if it found nothing.
+// offer puts a channel into the ready or the urgent queue, and wakes the task.
 func (g *InputGate) offer(c *channel, urgent bool) {
 	g.mu.Lock()
 	wake := g.offerLocked(c, urgent)
 	g.mu.Unlock()
-	if wake {
-		g.wake()
-	}
+	g.tell(wake, urgent)
 }
 
+// offerLocked says whether the task, which found nothing, is to be woken.
 func (g *InputGate) offerLocked(c *channel, urgent bool) (wake bool) {
 	switch {
 	case g.mu.closed || c.ended:
 		return false
-	case c.queued && !urgent:
-	case c.queued:
-		for i := range g.mu.ready.len() {
-			if *g.mu.ready.at(i) == c {
-				g.mu.ready.insert(0, g.mu.ready.removeAt(i))
-				break
-			}
-		}
-	case urgent:
-		g.mu.ready.insert(0, c)
-	default:
+	case urgent && !c.urgent:
+		g.mu.urgent.pushBack(c)
+		c.urgent = true
+	case !urgent && !c.queued:
 		g.mu.ready.pushBack(c)
+		c.queued = true
 	}
-	c.queued = true
 	wake = g.mu.wanted
 	g.mu.wanted = false
 	return wake
 }
 
-// Poll returns the next item. It never waits: false means that there is none, and
-// that wake will be called. An error is a [*PartitionLost]; it stays.
-func (g *InputGate) Poll() (Item, bool, error) {
+// tell calls the task. No lock is held.
+func (g *InputGate) tell(wake, urgent bool) {
+	if urgent {
+		g.urgent()
+	}
+	if wake {
+		g.wake()
+	}
+}
+
+// Poll returns the next item, priority items first. It never waits: false means that
+// there is none, and that wake will be called. An error is a [*PartitionLost]; it stays.
+func (g *InputGate) Poll() (Item, bool, error) { return g.poll(false) }
+
+// PollPriority is Poll for priority items only: what overtook, was moved to the head or
+// announces. False means that there is none; wake is not called for it, but the urgent
+// function always is.
+func (g *InputGate) PollPriority() (Item, bool, error) { return g.poll(true) }
+
+func (g *InputGate) poll(priority bool) (Item, bool, error) {
 	for {
-		c, item, found, err := g.pollRemote()
-		if err != nil || found || c == nil {
-			return item, found, err
+		t, err := g.take(priority)
+		if err != nil || t.found || t.channel == nil {
+			return t.item, t.found, err
 		}
-		if item, found := g.pollLocal(c); found {
+		if item, found := g.pollLocal(t.channel, t.urgent); found {
 			return item, true, nil
 		}
 	}
 }
 
-// pollRemote takes the next ready channel, and an item of it if it is remote. If it
-// is local, it returns the channel: a queue of another task is not read under our lock.
-func (g *InputGate) pollRemote() (*channel, Item, bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for g.mu.err == nil && g.mu.ready.len() > 0 {
-		c := g.mu.ready.popFront()
-		c.queued = false
-		if c.ended || c.blocked {
-			continue
-		}
-		if c.local != nil {
-			return c, Item{}, false, nil
-		}
-		if c.remote == nil || c.remote.queue.len() == 0 {
-			continue
-		}
-		item := c.remote.takeLocked()
-		g.afterPollLocked(c, &item, c.remote.queue.len() > 0)
-		return c, item, true, nil
-	}
-	g.mu.wanted = g.mu.err == nil
-	return nil, Item{}, false, g.mu.err
+// taken is a channel whose turn it is, and its item if it is remote. A queue of another
+// task is not read under our lock.
+type taken struct {
+	channel *channel // nil if it is nobody's turn
+	urgent  bool     // for priority items only
+	item    Item
+	found   bool
 }
 
-func (g *InputGate) pollLocal(c *channel) (Item, bool) {
-	p, outcome := c.local.Poll(true)
+func (g *InputGate) take(priority bool) (taken, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.mu.err == nil {
+		c, urgent := g.nextLocked(priority)
+		if c == nil {
+			break
+		}
+		switch {
+		case c.ended || c.blocked:
+		case c.local != nil:
+			return taken{channel: c, urgent: urgent}, nil
+		case c.remote == nil || c.remote.queue.len() == 0:
+		case urgent && c.remote.priority == 0:
+			g.offerLocked(c, false)
+		default:
+			item := c.remote.takeLocked()
+			g.afterPollLocked(c, &item, c.remote.nextLocked())
+			return taken{channel: c, item: item, found: true}, nil
+		}
+	}
+	if !priority {
+		g.mu.wanted = g.mu.err == nil
+	}
+	return taken{}, g.mu.err
+}
+
+// nextLocked takes a channel out of a queue; nil if there is none.
+func (g *InputGate) nextLocked(priority bool) (c *channel, urgent bool) {
+	switch {
+	case g.mu.urgent.len() > 0:
+		c = g.mu.urgent.popFront()
+		c.urgent = false
+		return c, true
+	case g.mu.ready.len() > 0 && !priority:
+		c = g.mu.ready.popFront()
+		c.queued = false
+	}
+	return c, false
+}
+
+func (g *InputGate) pollLocal(c *channel, urgent bool) (Item, bool) {
+	var p partition.Polled
+	var outcome partition.Outcome
+	if urgent {
+		p, outcome = c.local.PollPriority()
+	} else {
+		p, outcome = c.local.Poll(true)
+	}
 	switch outcome {
 	case partition.Nothing:
+		g.offerNext(c, p.Next)
 		return Item{}, false
 	case partition.Ended:
 		g.Fail(c.index, c.local.Err())
 		return Item{}, false
 	}
-	item := Item{Type: p.Type, Data: p.Data, Event: p.Event, Spent: p.Spent}
+	item := Item{Type: p.Type, Data: p.Data, Event: p.Event, Spent: p.Spent, Announcement: p.Announcement}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.complete = c.complete || p.Last
-	g.afterPollLocked(c, &item, p.Next != wire.TypeNone)
+	g.afterPollLocked(c, &item, p.Next)
 	return item, true
 }
 
 // afterPollLocked counts an item and queues its channel again if there is more.
-func (g *InputGate) afterPollLocked(c *channel, item *Item, more bool) {
+func (g *InputGate) afterPollLocked(c *channel, item *Item, next wire.DataType) {
 	item.Channel = c.index
 	if item.Type == wire.TypeData {
 		c.consumed.Add(int64(item.Data.Len()))
 	}
 	c.blocked = item.Type.Blocks()
-	if more && !c.blocked {
-		g.offerLocked(c, false)
+	if next != wire.TypeNone && !c.blocked {
+		g.offerLocked(c, next == wire.TypePriorityEvent)
 	}
-	item.More = g.mu.ready.len() > 0
+	item.More = g.mu.ready.len() > 0 || g.mu.urgent.len() > 0
 }
 
 // Resume lets a channel go on after a blocking event.
@@ -258,13 +325,12 @@ func (g *InputGate) Resume(channel int) {
 		remote.resume()
 		return
 	}
-	available, err := local.Resume()
-	switch {
-	case err != nil:
+	next, err := local.Resume()
+	if err != nil {
 		g.Fail(channel, err)
-	case available:
-		g.offer(c, false)
+		return
 	}
+	g.offerNext(c, next)
 }
 
 // End says that the channel's last event was taken; the channel is closed. Idempotent.
@@ -313,7 +379,7 @@ func (g *InputGate) Close() {
 	g.mu.Lock()
 	closed := g.mu.closed
 	g.mu.closed = true
-	g.mu.ready = ring[*channel]{}
+	g.mu.ready, g.mu.urgent = ring[*channel]{}, ring[*channel]{}
 	g.mu.waiting = ring[*RemoteChannel]{}
 	g.mu.missing = 0
 	g.mu.Unlock()
@@ -354,39 +420,4 @@ func (g *InputGate) BuffersInUse() int {
 		return 0
 	}
 	return g.pool.Used()
-}
-
-// buffersChanged is the pool's listener: what came free goes to channels that lack
-// exclusive buffers, then to those that want floating ones, in the order they asked.
-func (g *InputGate) buffersChanged() {
-	var some [8]*RemoteChannel
-	due := some[:0]
-	g.mu.Lock()
-	if g.mu.missing > 0 {
-		for _, c := range g.channels {
-			if c.remote != nil && c.remote.takeExclusiveLocked() {
-				due = append(due, c.remote)
-			}
-		}
-	}
-	for g.mu.missing == 0 && g.mu.waiting.len() > 0 {
-		c := *g.mu.waiting.at(0)
-		if c.grants.Missing() == 0 || c.closed {
-			g.mu.waiting.popFront()
-			c.waiting = false
-			continue
-		}
-		b := g.pool.TryRequest(0)
-		if b == nil {
-			break
-		}
-		c.floating = append(c.floating, b)
-		if c.dueLocked(c.grants.Got()) {
-			due = append(due, c)
-		}
-	}
-	g.mu.Unlock()
-	for _, c := range due {
-		c.announceDue()
-	}
 }

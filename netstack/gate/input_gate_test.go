@@ -22,12 +22,14 @@ type upstream struct {
 	due      int
 	resumed  int
 	closed   int
+	size     int
 	sequence uint32
 }
 
-func (u *upstream) CreditDue() { u.due++; u.credit += u.channel.Announce() }
-func (u *upstream) Resume()    { u.resumed++ }
-func (u *upstream) Close()     { u.closed++ }
+func (u *upstream) CreditDue()       { u.due++; u.credit += u.channel.Announce() }
+func (u *upstream) Resume()          { u.resumed++ }
+func (u *upstream) BufferSize(n int) { u.size = n }
+func (u *upstream) Close()           { u.closed++ }
 
 // data sends a data message of n bytes.
 func (u *upstream) data(t testing.TB, n, backlog int) {
@@ -290,7 +292,7 @@ func TestChannelsTakeTurnsAndPriorityComesFirst(t *testing.T) {
 	f.up[2].data(t, 1, 0)
 	f.up[2].event(t, wire.TypePriorityEvent, "p1", 0)
 	f.up[2].event(t, wire.TypePriorityEvent, "p2", 0)
-	wants(t, f.poll(t), "2:p1", "0:1 bytes", "1:1 bytes", "2:p2", "0:2 bytes", "1:2 bytes", "2:1 bytes", "0:3 bytes", "1:3 bytes")
+	wants(t, f.poll(t), "2:p1", "2:p2", "0:1 bytes", "1:1 bytes", "2:1 bytes", "0:2 bytes", "1:2 bytes", "0:3 bytes", "1:3 bytes")
 	if f.Consumed(0) != 6 || f.Consumed(2) != 1 || f.QueuedBytes() != 0 {
 		t.Errorf("consumed %d, %d; queued %d", f.Consumed(0), f.Consumed(2), f.QueuedBytes())
 	}
@@ -432,4 +434,45 @@ func TestLocalChannels(t *testing.T) {
 	if !errors.As(err, &lost) || lost.Producer != attempt(1) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Without exclusive buffers a channel lives on floating ones, which it gives up while
+// its producer is stopped.
+func TestWithoutExclusiveBuffers(t *testing.T) {
+	t.Run("O-CRD-04_floating_buffers_are_given_up", func(t *testing.T) {
+		f := newFixture(t, 2, 0, 0, 3, 20)
+		u := f.up[0]
+		if u.credit != 0 || !u.channel.WithoutExclusive() {
+			t.Fatalf("initial credit %d", u.credit)
+		}
+		u.channel.Backlog(2)
+		if u.credit != 2 || u.due != 1 {
+			t.Errorf("credit %d after %d announcements", u.credit, u.due)
+		}
+		u.data(t, 10, 3) // wants three, has one, gets the last one
+		u.data(t, 11, 2)
+		f.up[1].channel.Backlog(1) // waits in line
+		if used := f.BuffersInUse(); used != 3 || u.credit != 1 {
+			t.Errorf("%d buffers in use, credit %d", used, u.credit)
+		}
+		wants(t, f.poll(t), "0:10 bytes", "0:11 bytes")
+		if u.credit != 2 || f.up[1].credit != 1 {
+			t.Errorf("credit %d and %d", u.credit, f.up[1].credit)
+		}
+		f.up[1].data(t, 12, 0)
+		u.event(t, wire.TypeBlockingEvent, "b", 0)
+		if used := f.BuffersInUse(); used != 1 {
+			t.Errorf("%d buffers in use, one was received", used)
+		}
+		wants(t, f.poll(t), "1:12 bytes", "0:b")
+		u.channel.Backlog(5) // the producer is stopped: it says nothing of the kind
+		if used := f.BuffersInUse(); used != 0 {
+			t.Errorf("%d buffers in use", used)
+		}
+		u.credit = 0
+		f.Resume(0)
+		u.channel.Backlog(1)
+		u.data(t, 13, 0)
+		wants(t, f.poll(t), "0:13 bytes")
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/netstack/buffer"
 	"github.com/weirflow/weir/netstack/credit"
@@ -22,6 +23,8 @@ type Upstream interface {
 	CreditDue()
 	// Resume sends a Resume message.
 	Resume()
+	// BufferSize sends a BufferSize message.
+	BufferSize(size int)
 	// Close sends a CloseChannel message; it is the last call.
 	Close()
 }
@@ -47,21 +50,27 @@ type RemoteChannel struct {
 	stopped    bool // the producer sent a blocking event and was not resumed
 	closed     bool
 	queuedData int64 // bytes
+	segments   int   // in the queue
+	backlog    int   // the producer's, as it said last
+	without    bool  // there are no exclusive buffers
 }
 
 var _ buffer.Recycler = (*RemoteChannel)(nil)
 
 // received is an item in a channel's queue.
 type received struct {
-	typ   wire.DataType
-	data  buffer.View
-	event []byte
-	since time.Time // when the event came
+	typ       wire.DataType
+	sequence  uint32
+	data      buffer.View
+	event     []byte
+	since     time.Time         // when the event came
+	barrier   weir.CheckpointID // whose barrier the event is, if it goes first or may
+	announces bool              // the event is a barrier that is queued further behind
 }
 
 // setUpLocked gives the channel its exclusive buffers, as far as the pool has them.
 func (c *RemoteChannel) setUpLocked(exclusive int) {
-	c.missing = exclusive
+	c.missing, c.without = exclusive, exclusive == 0
 	c.gate.mu.missing += exclusive
 	c.takeBuffersLocked()
 	c.grants = credit.NewGrants(exclusive, len(c.exclusive))
@@ -111,15 +120,24 @@ func (c *RemoteChannel) dueLocked(announce bool) bool {
 // returns false if the channel was closed before.
 func (c *RemoteChannel) Open(up Upstream) (initial int, ok bool) {
 	c.gate.mu.Lock()
-	defer c.gate.mu.Unlock()
 	if c.closed {
+		c.gate.mu.Unlock()
 		return 0, false
 	}
 	c.up = up
 	c.grants.Announce() // what came since the gate was made is part of the initial credit
 	c.deferred = false
-	return c.grants.Free(), true
+	initial, size := c.grants.Free(), c.channel.size
+	c.gate.mu.Unlock()
+	if size > 0 {
+		up.BufferSize(size)
+	}
+	return initial, true
 }
+
+// WithoutExclusive says that the producer is to announce its backlog when it has no
+// credit, and to forget its credit when it is resumed (behaviour §23, E = 0).
+func (c *RemoteChannel) WithoutExclusive() bool { return c.without }
 
 // Take returns the buffer into which the payload of a data message is to be copied,
 // all of it, before Deliver. Without a buffer and an error, the message is to be
@@ -131,7 +149,7 @@ func (c *RemoteChannel) Take(h wire.Buffer) (*buffer.Buffer, error) {
 		return nil, nil
 	}
 	b, err := c.takeFreeLocked(h)
-	announce := err == nil && c.dueLocked(c.backlogLocked(h))
+	announce := err == nil && c.dueLocked(c.backlogLocked(int(h.Backlog)))
 	c.gate.mu.Unlock()
 	if announce {
 		c.announceDue()
@@ -181,8 +199,9 @@ func (c *RemoteChannel) checkLocked(h wire.Buffer) error {
 
 // backlogLocked takes the producer's backlog and requests floating buffers for it. It
 // says whether an announcement became due.
-func (c *RemoteChannel) backlogLocked(h wire.Buffer) (announce bool) {
-	c.grants.Backlog(int(h.Backlog))
+func (c *RemoteChannel) backlogLocked(n int) (announce bool) {
+	c.backlog = n
+	c.grants.Backlog(n)
 	for c.grants.Missing() > 0 && c.gate.mu.missing == 0 {
 		b := c.gate.pool.TryRequest(0)
 		if b == nil {
@@ -212,8 +231,9 @@ func (c *RemoteChannel) Deliver(h wire.Buffer, b *buffer.Buffer) {
 		view.Release()
 		return
 	}
-	c.queue.pushBack(received{typ: wire.TypeData, data: view})
+	c.queue.pushBack(received{typ: wire.TypeData, sequence: h.Sequence, data: view})
 	c.queuedData += int64(h.Payload)
+	c.segments++
 	wake := g.offerLocked(c.channel, false)
 	g.mu.Unlock()
 	if wake {
@@ -233,20 +253,20 @@ func (c *RemoteChannel) DeliverEvent(h wire.Buffer, event []byte) error {
 		g.mu.Unlock()
 		return err
 	}
-	announce := c.dueLocked(c.backlogLocked(h))
+	announce := c.dueLocked(c.backlogLocked(int(h.Backlog)))
 	c.stopped = c.stopped || h.Type.Blocks()
 	c.channel.complete = wire.IsEndOfPartition(event)
-	at := c.queue.len()
-	if h.Type == wire.TypePriorityEvent {
-		at = c.priority
-		c.priority++
+	wake, urgent := c.queueEventLocked(h, event)
+	var surplus []*buffer.Buffer
+	if h.Type.Blocks() && c.without {
+		surplus, c.floating = c.floating, nil
+		c.grants.GiveUp()
+		c.deferred = false
 	}
-	c.queue.insert(at, received{typ: h.Type, event: event, since: time.Now()})
-	c.events++
-	wake := g.offerLocked(c.channel, h.Type == wire.TypePriorityEvent)
 	g.mu.Unlock()
-	if wake {
-		g.wake()
+	g.tell(wake, urgent)
+	for _, b := range surplus {
+		b.Release()
 	}
 	if announce {
 		c.announceDue()
@@ -254,12 +274,52 @@ func (c *RemoteChannel) DeliverEvent(h wire.Buffer, event []byte) error {
 	return nil
 }
 
+// queueEventLocked puts an event into the queue, and an announcement of a timeoutable
+// barrier before the data.
+func (c *RemoteChannel) queueEventLocked(h wire.Buffer, event []byte) (wake, urgent bool) {
+	r := received{typ: h.Type, sequence: h.Sequence, event: event, since: time.Now()}
+	if h.Type == wire.TypePriorityEvent {
+		r.barrier = barrierOf(event)
+		return c.goFirstLocked(r), true
+	}
+	if h.Type == wire.TypeAnnouncedEvent {
+		r.barrier = barrierOf(event)
+	}
+	c.queue.pushBack(r)
+	c.events++
+	wake = c.gate.offerLocked(c.channel, false)
+	if r.barrier == weir.NoCheckpoint {
+		return wake, false
+	}
+	r.typ, r.announces = wire.TypePriorityEvent, true
+	return c.goFirstLocked(r) || wake, true
+}
+
+// goFirstLocked queues a priority item behind the others of the kind.
+func (c *RemoteChannel) goFirstLocked(r received) (wake bool) {
+	c.queue.insert(c.priority, r)
+	c.priority++
+	c.events++
+	return c.gate.offerLocked(c.channel, true)
+}
+
+// Backlog takes the producer's backlog, which it announced because it has no credit.
+func (c *RemoteChannel) Backlog(n int) {
+	c.gate.mu.Lock()
+	announce := !c.closed && !c.stopped && c.dueLocked(c.backlogLocked(n))
+	c.gate.mu.Unlock()
+	if announce {
+		c.announceDue()
+	}
+}
+
 // takeLocked takes the head of the queue.
 func (c *RemoteChannel) takeLocked() Item {
 	r := c.queue.popFront()
-	item := Item{Type: r.typ, Data: r.data, Event: r.event}
+	item := Item{Type: r.typ, Data: r.data, Event: r.event, Sequence: r.sequence, Announcement: r.announces}
 	if r.typ == wire.TypeData {
 		c.queuedData -= int64(r.data.Len())
+		c.segments--
 		return item
 	}
 	item.Spent = time.Since(r.since)
@@ -268,6 +328,17 @@ func (c *RemoteChannel) takeLocked() Item {
 		c.priority--
 	}
 	return item
+}
+
+// nextLocked says what is at the head of the queue.
+func (c *RemoteChannel) nextLocked() wire.DataType {
+	switch {
+	case c.priority > 0:
+		return wire.TypePriorityEvent
+	case c.queue.len() == 0:
+		return wire.TypeNone
+	}
+	return c.queue.at(0).typ
 }
 
 // Announce returns the credit for one AddCredit message; 0 if there is none.
@@ -299,10 +370,12 @@ func (c *RemoteChannel) resume() {
 	g.mu.Lock()
 	c.stopped = false
 	up := c.up
+	wake, urgent := false, c.priority > 0
 	if c.queue.len() > 0 {
-		g.offerLocked(c.channel, c.priority > 0)
+		wake = g.offerLocked(c.channel, urgent)
 	}
 	g.mu.Unlock()
+	g.tell(wake, urgent)
 	if up != nil && !planted.Is(planted.ResumeForgotten) {
 		up.Resume()
 	}
@@ -351,7 +424,7 @@ func (c *RemoteChannel) close() {
 	g.mu.missing = max(0, g.mu.missing-c.missing)
 	c.missing = 0
 	dropped := c.queue
-	c.queue, c.queuedData = ring[received]{}, 0
+	c.queue, c.queuedData, c.segments, c.priority = ring[received]{}, 0, 0, 0
 	up := c.up
 	g.mu.Unlock()
 

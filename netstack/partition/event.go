@@ -1,6 +1,9 @@
 package partition
 
-import "github.com/weirflow/weir/netstack/wire"
+import (
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/netstack/wire"
+)
 
 // Event is what stands between segments: bytes and how they are treated. The bytes
 // do not change any more.
@@ -9,10 +12,13 @@ type Event struct {
 	Bytes []byte
 	// Last says that nothing follows it in this partition.
 	Last bool
+	// Barrier is the checkpoint of a barrier, by which the event is found in a queue.
+	Barrier weir.CheckpointID
 }
 
 // NewEvent encodes an event. Barriers block or overtake, as typ says.
 func NewEvent(typ wire.DataType, e wire.Event) Event {
 	_, last := e.(wire.EndOfPartition)
-	return Event{Type: typ, Bytes: wire.AppendEvent(nil, e), Last: last}
+	b, _ := e.(wire.Barrier)
+	return Event{Type: typ, Bytes: wire.AppendEvent(nil, e), Last: last, Barrier: b.ID}
 }

@@ -12,6 +12,9 @@ type entry struct {
 	sent  int            // bytes of buf that the reader has
 	event Event
 	since time.Time // when the event was added
+
+	announces bool // the event is a barrier that stands further behind
+	passed    int  // segments that the event was moved past by the reader
 }
 
 // isData says whether the entry is a segment.
@@ -43,6 +46,16 @@ func (q *queue) insert(i int, e entry) {
 		*q.at(j) = *q.at(j - 1)
 	}
 	*q.at(i) = e
+}
+
+// remove takes the entry at position i out; those behind it move up.
+func (q *queue) remove(i int) entry {
+	e := *q.at(i)
+	for ; i < q.n-1; i++ {
+		*q.at(i) = *q.at(i + 1)
+	}
+	q.popBack()
+	return e
 }
 
 func (q *queue) popFront() entry {

@@ -20,13 +20,24 @@ type Options struct {
 	Pool *buffer.LocalPool
 	// EachRecord publishes after every record.
 	EachRecord bool
+	// Aligns says that no barrier overtakes here (behaviour §17).
+	Aligns bool
+	// PerOutput is how many segments a subpartition should have at most, for
+	// [gate.InputGate.PoolUsage] of a reader in this process; 0: unknown.
+	PerOutput int
+	// Decided is called once for each BroadcastBarrier that returned true, when no more
+	// will be captured for the barrier: in every subpartition it was polled, was timed
+	// out or aborted, or nobody reads. It is called from any goroutine, without a lock,
+	// perhaps from within a call of this partition, and must not wait.
+	Decided func(id weir.CheckpointID)
 	// Released is called once all subpartitions have been released or failed, from
 	// any goroutine, without a lock.
 	Released func()
 }
 
-// ResultPartition is one output of a task. Emit, Watermark, Status, BroadcastEvent,
-// FlushIfRequested, FlushAll and Close are for the task's goroutine; the rest is for any.
+// ResultPartition is one output of a task. Emit, EmitTo, Watermark, Status, BroadcastEvent,
+// BroadcastBarrier, TimeoutBarrier, AbortBarrier, FlushIfRequested, FlushAll and Close are
+// for the task's goroutine; the rest is for any.
 type ResultPartition struct {
 	partitioning   Partitioning
 	maxParallelism int
@@ -38,6 +49,9 @@ type ResultPartition struct {
 	records, bytes int64 // emitted; the atomics below follow at each hand-over
 	head           [wire.MaxElementHead]byte
 	finished       bool // the last event was broadcast
+	aligns         bool
+	decided        func(weir.CheckpointID)
+	open           *promise // of the last timeoutable barrier, if it was not timed out or aborted
 
 	subpartitions []*Subpartition
 	pool          *buffer.LocalPool
@@ -65,6 +79,8 @@ func New(o Options) *ResultPartition {
 		partitioning:   o.Partitioning,
 		maxParallelism: o.MaxParallelism,
 		eachRecord:     o.EachRecord,
+		aligns:         o.Aligns,
+		decided:        o.Decided,
 		writers:        make([]writer, o.Subpartitions),
 		pool:           o.Pool,
 		stop:           make(chan struct{}),
@@ -76,7 +92,7 @@ func New(o Options) *ResultPartition {
 		}
 	}
 	for range o.Subpartitions {
-		p.subpartitions = append(p.subpartitions, newSubpartition(ended))
+		p.subpartitions = append(p.subpartitions, newSubpartition(ended, o.PerOutput))
 	}
 	if o.Partitioning == Hash {
 		p.owner = make([]uint16, o.MaxParallelism)
@@ -102,11 +118,16 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) (lo
 	case Forward:
 	case Hash:
 		i = int(p.owner[weir.KeyGroupOf(hash, p.maxParallelism)])
-	case Rebalance:
+	case Rebalance, Rescale:
 		i = p.next
 		if p.next++; p.next == len(p.writers) {
 			p.next = 0
 		}
+	case Broadcast:
+		p.broadcast(timestamp, payload)
+		return
+	case Custom:
+		assert.That(false, "Emit without a subpartition")
 	}
 	p.records++
 	w := &p.writers[i]
@@ -123,6 +144,34 @@ func (p *ResultPartition) Emit(hash uint64, timestamp int64, payload []byte) (lo
 		p.publish(i)
 	}
 	return true
+}
+
+// EmitTo appends one record to a subpartition, without a hash; else it is [ResultPartition.Emit].
+func (p *ResultPartition) EmitTo(subpartition int, timestamp int64, payload []byte) {
+	p.records++
+	p.append(subpartition, timestamp, payload)
+}
+
+// broadcast appends one record to every subpartition. It counts once.
+func (p *ResultPartition) broadcast(timestamp int64, payload []byte) {
+	p.records++
+	for i := range p.writers {
+		p.append(i, timestamp, payload)
+	}
+}
+
+// append appends a record without a hash.
+func (p *ResultPartition) append(i int, timestamp int64, payload []byte) {
+	w := &p.writers[i]
+	if w.pos+wire.MaxElementHead+len(payload) <= len(w.data) {
+		w.pos += wire.PutRecordHead(w.data[w.pos:], false, 0, w.base, timestamp, len(payload))
+		w.pos += copy(w.data[w.pos:], payload)
+	} else {
+		p.emitAcross(i, 0, timestamp, payload)
+	}
+	if p.eachRecord {
+		p.publish(i)
+	}
 }
 
 // emitAcross appends a record that may not fit in the segment.
@@ -210,7 +259,7 @@ func (p *ResultPartition) nextSegment(i int, timestamp int64) bool {
 	p.commit(i)
 	p.count()
 	p.writers[i].drop()
-	p.writers[i] = writer{buf: b, data: b.Data(), base: p.base}
+	p.writers[i] = writer{buf: b, data: b.Data()[:p.subpartitions[i].bufferSize()], base: p.base}
 	p.subpartitions[i].open(b)
 	return true
 }
@@ -264,8 +313,7 @@ func (p *ResultPartition) count() {
 // BroadcastEvent publishes what was emitted and adds the event to every
 // subpartition. It never waits.
 func (p *ResultPartition) BroadcastEvent(e Event) {
-	assert.That(e.Type.IsEvent(), "event of type %d", e.Type)
-	assert.That(!p.finished || p.stopped.Load(), "event of type %d after the last", e.Type)
+	p.eventAllowed(e)
 	for i := range p.writers {
 		p.commit(i)
 		p.subpartitions[i].add(e)
@@ -273,6 +321,11 @@ func (p *ResultPartition) BroadcastEvent(e Event) {
 	}
 	p.count()
 	p.finished = p.finished || e.Last
+}
+
+func (p *ResultPartition) eventAllowed(e Event) {
+	assert.That(e.Type.IsEvent(), "event of type %d", e.Type)
+	assert.That(!p.finished || p.stopped.Load(), "event of type %d after the last", e.Type)
 }
 
 // FlushIfRequested publishes what was emitted, if somebody asked for it.
@@ -355,3 +408,13 @@ func (p *ResultPartition) Bytes() int64 { return p.counted.bytes.Load() }
 
 // BuffersInUse is the number of segments of the partition that are in somebody's hands.
 func (p *ResultPartition) BuffersInUse() int { return p.pool.Used() }
+
+// PoolUsage is which part of its segments is in somebody's hands: 0 to 1, and more with
+// overdraft.
+func (p *ResultPartition) PoolUsage() float64 {
+	return float64(p.pool.Used()) / float64(p.pool.Max())
+}
+
+// BackPressured says whether the task would have to wait: [ResultPartition.Available]
+// for those who look on.
+func (p *ResultPartition) BackPressured() bool { return !p.stopped.Load() && p.pool.Exhausted() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -147,6 +148,83 @@ func TestHashSendsEachKeyGroupToItsOwner(t *testing.T) {
 	f.FlushAll()
 	for i := range p {
 		wants(t, fmt.Sprintf("sub %d", i), f.read(t, i), want[i]...)
+	}
+}
+
+func TestRescaleGoesRound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, partition.Options{Partitioning: partition.Rescale, Subpartitions: 3}, 10, 0)
+	for i := range 7 {
+		f.Emit(0, wire.NoTimestamp, fmt.Append(nil, i))
+	}
+	f.FlushAll()
+	wants(t, "sub 0", f.read(t, 0), "0", "3", "6")
+	wants(t, "sub 1", f.read(t, 1), "1", "4")
+	wants(t, "sub 2", f.read(t, 2), "2", "5")
+}
+
+func TestBroadcastReachesEverySubpartition(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, partition.Options{Partitioning: partition.Broadcast, Subpartitions: 3}, 10, 0)
+	long := strings.Repeat("long", buffer.Capacity/2) // over three segments
+	f.Emit(5, 7, []byte("a"))
+	f.Emit(0, wire.NoTimestamp, []byte(long))
+	f.BroadcastEvent(partition.Event{Type: wire.TypeEvent, Bytes: []byte("event")})
+	f.Emit(0, -3, []byte("b"))
+	f.FlushAll()
+	for i := range 3 {
+		wants(t, fmt.Sprintf("sub %d", i), f.read(t, i), "a@7", long, "event", "b@-3")
+	}
+	if f.Records() != 3 {
+		t.Errorf("%d records, want each counted once", f.Records())
+	}
+}
+
+func TestEmitToGoesWhereItSays(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, partition.Options{Partitioning: partition.Custom, Subpartitions: 3}, 10, 0)
+	long := strings.Repeat("long", buffer.Capacity/2)
+	f.EmitTo(2, 7, []byte("a"))
+	f.EmitTo(2, wire.NoTimestamp, []byte(long))
+	f.EmitTo(0, wire.NoTimestamp, nil)
+	f.Watermark(9)
+	f.FlushAll()
+	wants(t, "sub 0", f.read(t, 0), "", "watermark 9")
+	wants(t, "sub 1", f.read(t, 1), "watermark 9")
+	wants(t, "sub 2", f.read(t, 2), "a@7", long, "watermark 9")
+	if f.Records() != 3 {
+		t.Errorf("%d records", f.Records())
+	}
+}
+
+func TestEmitToPublishesWithoutBufferTimeout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, partition.Options{Partitioning: partition.Custom, Subpartitions: 2, EachRecord: true}, 10, 0)
+	f.EmitTo(1, wire.NoTimestamp, []byte("a"))
+	wants(t, "sub 1", f.read(t, 1), "a")
+}
+
+// TestBroadcastWaitsForTheSlowest has one of three readers stop: the partition is not
+// available, the others get all that was emitted, and so does it in the end.
+func TestBroadcastWaitsForTheSlowest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, partition.Options{Partitioning: partition.Broadcast, Subpartitions: 3}, 2, 3)
+	record := make([]byte, buffer.Capacity/4)
+	n := 0
+	for ; f.Available(); n++ {
+		f.Emit(0, wire.NoTimestamp, record)
+		f.FlushAll()
+		f.read(t, 0)
+		f.read(t, 1)
+		if n > 100 {
+			t.Fatal("never full")
+		}
+	}
+	if got := len(f.read(t, 2)); got != n {
+		t.Errorf("the slow reader got %d of %d records", got, n)
+	}
+	if f.woken == 0 || !f.Available() {
+		t.Errorf("woken %d times, available: %v", f.woken, f.Available())
 	}
 }
 
@@ -312,6 +390,28 @@ func TestEmitAllocatesNothing(t *testing.T) {
 	emit() // makes buffers
 	if got := testing.AllocsPerRun(100, emit); got != 0 {
 		t.Errorf("%v allocations per 1000 records", got)
+	}
+}
+
+func TestBroadcastAndEmitToAllocateNothing(t *testing.T) {
+	payload := make([]byte, 100)
+	for _, p := range []partition.Partitioning{partition.Broadcast, partition.Custom, partition.Rescale} {
+		f := newFixture(t, partition.Options{Partitioning: p, Subpartitions: 4}, 8, 0)
+		emit := func() {
+			for i := range 1000 {
+				if p == partition.Custom {
+					f.EmitTo(i%4, int64(i), payload)
+				} else {
+					f.Emit(0, int64(i), payload)
+				}
+			}
+			f.FlushAll()
+			drain(f)
+		}
+		emit() // makes buffers
+		if got := testing.AllocsPerRun(100, emit); got != 0 {
+			t.Errorf("%s: %v allocations per 1000 records", p, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/assert"
@@ -13,20 +14,25 @@ import (
 // Subpartition is the queue between a task and one consumer (behaviour §18). The
 // task's goroutine adds; one reader at a time polls.
 type Subpartition struct {
-	released func() // called once, when the subpartition is released or failed
+	released func()       // called once, when the subpartition is released or failed
+	limit    int          // segments it should have at most; 0: unknown
+	size     atomic.Int32 // bytes that new segments are to have; 0: all
 
 	mu struct {
 		sync.Mutex
 		queue    queue
-		priority int    // priority events, at the front of the queue
-		data     int    // segments in the queue
-		open     bool   // the last entry is a segment that is still being filled
-		flush    bool   // a flush was requested: the open segment may be read
-		blocked  bool   // a blocking event was polled
-		idle     bool   // the reader found nothing: it is to be notified
-		notify   Notify // the reader's; nil before Attach
-		ended    bool   // released or failed
-		cause    error  // why it ended
+		priority int      // events at the front of the queue that go before all others
+		data     int      // segments in the queue
+		open     bool     // the last entry is a segment that is still being filled
+		flush    bool     // a flush was requested: the open segment may be read
+		blocked  bool     // a blocking event was polled
+		idle     bool     // the reader found nothing: it is to be notified
+		notify   Notify   // the reader's; nil before Attach
+		ended    bool     // released or failed
+		cause    error    // why it ended
+		local    bool     // the reader is to have announcements
+		promise  *promise // of a timeoutable barrier in the queue
+		passed   int      // segments at the front of the queue that the event polled last was moved past
 	}
 }
 
@@ -39,6 +45,9 @@ type Polled struct {
 	Last    bool          // nothing follows it
 	Backlog int           // segments that wait behind it
 	Next    wire.DataType // what the next Poll finds; if TypeNone, the reader will be notified
+	// Announcement says that Event is a barrier that stands further behind in the queue.
+	// Only readers that came with AttachLocal get it.
+	Announcement bool
 }
 
 // Notify tells a reader that there is something to poll, or that the subpartition has
@@ -56,40 +65,78 @@ const (
 	Ended               // released or failed: see Err
 )
 
-func newSubpartition(released func()) *Subpartition { return &Subpartition{released: released} }
+func newSubpartition(released func(), limit int) *Subpartition {
+	return &Subpartition{released: released, limit: limit}
+}
 
-// Attach makes notify the reader's, and says whether there is something to poll; if
-// not, notify is called once there is.
-func (s *Subpartition) Attach(notify Notify) (available bool, err error) {
+// Attach makes notify the reader's, and says what there is to poll; if nothing,
+// notify is called once there is.
+func (s *Subpartition) Attach(notify Notify) (next wire.DataType, err error) {
+	return s.attach(notify, false)
+}
+
+// AttachLocal is Attach for a reader in this process: it has no other end of a
+// connection that would announce barriers to it, so the subpartition does.
+func (s *Subpartition) AttachLocal(notify Notify) (next wire.DataType, err error) {
+	return s.attach(notify, true)
+}
+
+func (s *Subpartition) attach(notify Notify, local bool) (next wire.DataType, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.ended {
-		return false, s.mu.cause
+		return wire.TypeNone, s.mu.cause
 	}
 	if s.mu.notify != nil {
-		return false, ErrAttached
+		return wire.TypeNone, ErrAttached
 	}
-	s.mu.notify = notify
-	return s.lookLocked(), nil
+	s.mu.notify, s.mu.local = notify, local
+	s.announceLocked()
+	return s.nextLocked(), nil
 }
 
 // Poll takes what is at the head of the queue. Without credit it takes events only.
 func (s *Subpartition) Poll(credit bool) (Polled, Outcome) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.mu.ended {
+		s.mu.Unlock()
 		return Polled{}, Ended
 	}
 	if !s.lookLocked() {
+		s.mu.Unlock()
 		return Polled{}, Nothing
 	}
 	if head := s.mu.queue.at(0); head.isData() {
 		if !credit {
+			s.mu.Unlock()
 			return Polled{}, NeedsCredit
 		}
-		return s.pollDataLocked(head), Found
+		p := s.pollDataLocked(head)
+		s.mu.Unlock()
+		return p, Found
 	}
-	return s.pollEventLocked(), Found
+	p, kept := s.pollEventLocked()
+	s.mu.Unlock()
+	kept.keep()
+	return p, Found
+}
+
+// PollPriority is Poll for priority events only. With Nothing it says in Next whether
+// Poll would find something; if not, the reader will be notified.
+func (s *Subpartition) PollPriority() (Polled, Outcome) {
+	s.mu.Lock()
+	if s.mu.ended {
+		s.mu.Unlock()
+		return Polled{}, Ended
+	}
+	if next := s.nextLocked(); next != wire.TypePriorityEvent {
+		s.mu.Unlock()
+		return Polled{Next: next}, Nothing
+	}
+	p, kept := s.pollEventLocked()
+	s.mu.Unlock()
+	kept.keep()
+	return p, Found
 }
 
 // lookLocked says whether something can be polled, and if not, that the reader is to
@@ -108,6 +155,7 @@ func (s *Subpartition) availableLocked() bool {
 
 func (s *Subpartition) pollDataLocked(head *entry) Polled {
 	p := Polled{Type: wire.TypeData}
+	s.mu.passed = 0
 	if s.mu.queue.n == 1 && s.mu.open {
 		p.Data = head.buf.View(head.sent, head.buf.Committed())
 		head.sent += p.Data.Len()
@@ -120,15 +168,21 @@ func (s *Subpartition) pollDataLocked(head *entry) Polled {
 	return p
 }
 
-func (s *Subpartition) pollEventLocked() Polled {
+// pollEventLocked also returns the promise that ends with the event, to be kept without
+// the lock.
+func (s *Subpartition) pollEventLocked() (p Polled, kept *promise) {
 	e := s.mu.queue.popFront()
 	if s.mu.priority > 0 {
 		s.mu.priority--
 	}
+	if e.event.Type == wire.TypeAnnouncedEvent && s.mu.promise != nil && s.mu.promise.id == e.event.Barrier {
+		kept, s.mu.promise = s.mu.promise, nil
+	}
 	s.mu.blocked = e.event.Type.Blocks()
-	p := Polled{Type: e.event.Type, Event: e.event.Bytes, Last: e.event.Last, Spent: time.Since(e.since)}
+	s.mu.passed = e.passed
+	p = Polled{Type: e.event.Type, Event: e.event.Bytes, Last: e.event.Last, Spent: time.Since(e.since), Announcement: e.announces}
 	s.afterPollLocked(&p)
-	return p
+	return p, kept
 }
 
 // afterPollLocked ends a flush whose bytes the reader has, and says what follows. If
@@ -138,16 +192,22 @@ func (s *Subpartition) afterPollLocked(p *Polled) {
 		s.mu.flush = false
 	}
 	p.Backlog = s.backlogLocked()
-	if s.lookLocked() {
-		p.Next = s.headTypeLocked()
-	}
+	p.Next = s.nextLocked()
 }
 
-func (s *Subpartition) headTypeLocked() wire.DataType {
-	if head := s.mu.queue.at(0); !head.isData() {
+// nextLocked says what can be polled; if nothing, that the reader is to be notified.
+func (s *Subpartition) nextLocked() wire.DataType {
+	if !s.lookLocked() {
+		return wire.TypeNone
+	}
+	switch head := s.mu.queue.at(0); {
+	case s.mu.priority > 0:
+		return wire.TypePriorityEvent
+	case head.isData():
+		return wire.TypeData
+	default:
 		return head.event.Type
 	}
-	return wire.TypeData
 }
 
 // backlogLocked counts the segments that wait for the reader: the open one only if a
@@ -183,19 +243,38 @@ func (s *Subpartition) Err() error {
 	return s.mu.cause
 }
 
-// Resume ends the stop after a blocking event. It says whether there is something to
-// poll; if not, the reader is notified once there is.
-func (s *Subpartition) Resume() (available bool, err error) {
+// Resume ends the stop after a blocking event. It says what there is to poll; if
+// nothing, the reader is notified once there is.
+func (s *Subpartition) Resume() (next wire.DataType, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.ended {
-		return false, nil
+		return wire.TypeNone, nil
 	}
 	if !s.mu.blocked {
-		return false, ErrNotBlocked
+		return wire.TypeNone, ErrNotBlocked
 	}
 	s.mu.blocked = false
-	return s.lookLocked(), nil
+	return s.nextLocked(), nil
+}
+
+// SetBufferSize bounds the bytes of segments that the task begins from now on, as their
+// reader asked (behaviour §22).
+func (s *Subpartition) SetBufferSize(n int) { s.size.Store(int32(min(max(n, 1), buffer.Capacity))) }
+
+func (s *Subpartition) bufferSize() int {
+	if n := int(s.size.Load()); n > 0 {
+		return n
+	}
+	return buffer.Capacity
+}
+
+// Segments is the number of segments that are queued, and how many should be at most
+// (0: unknown).
+func (s *Subpartition) Segments() (queued, limit int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.data, s.limit
 }
 
 // QueuedBytes is the number of published bytes that the reader has not taken.
@@ -256,9 +335,7 @@ func (s *Subpartition) add(e Event) {
 	if e.Type == wire.TypePriorityEvent || e.Type.Blocks() && planted.Is(planted.BarrierOvertakes) {
 		s.mu.queue.insert(s.mu.priority, x)
 		s.mu.priority++
-		// A reader that waits for credit is not idle, but can take the event; one that
-		// is about to poll learns that the event is urgent.
-		s.mu.idle = s.mu.idle || s.mu.priority == 1
+		s.urgentLocked()
 	} else {
 		s.mu.queue.pushBack(x)
 	}
@@ -311,6 +388,8 @@ func (s *Subpartition) end(cause error, tell bool) {
 		return
 	}
 	s.mu.ended, s.mu.cause = true, cause
+	kept := s.mu.promise
+	s.mu.promise = nil
 	dropped := s.mu.queue
 	s.mu.queue, s.mu.data, s.mu.priority, s.mu.open = queue{}, 0, 0, false
 	notify := s.mu.notify
@@ -321,6 +400,7 @@ func (s *Subpartition) end(cause error, tell bool) {
 			e.buf.Release()
 		}
 	}
+	kept.keep()
 	if tell && notify != nil {
 		notify(false)
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/netstack/buffer"
 	"github.com/weirflow/weir/netstack/wire"
 )
@@ -22,16 +24,22 @@ type desk struct {
 	notified int
 	urgent   bool
 	released int
+	promise  *promise
+	decided  []string
 }
 
 // TestSubpartition runs the scripts. Their commands:
 //
-//	new                     a subpartition with a reader that found nothing
+//	new [local]             a subpartition with a reader that found nothing
 //	fill NAME bytes=n       begins a segment (d1, d2 …) and commits n bytes
 //	more bytes=n            commits n bytes more
 //	finish / flush          what the task does with the segment
 //	event NAME [type=t]     adds an event
-//	poll [nocredit] / resume / release / fail / backlog / queued
+//	barrier id=n            adds an unaligned barrier
+//	timeoutable id=n        adds a timeoutable barrier
+//	timeout / abort         what the task does with the last timeoutable barrier
+//	tohead id=n / overtaken / overtaking    what a reader in this process does
+//	poll [nocredit] [priority] / resume / release / fail / backlog / queued
 func TestSubpartition(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/subpartition", func(t *testing.T, path string) {
@@ -46,6 +54,10 @@ func TestSubpartition(t *testing.T) {
 				}
 				out += "\n"
 			}
+			for _, id := range d.decided {
+				out += "decided: barrier " + id + "\n"
+			}
+			d.decided = nil
 			return out
 		})
 		d.close(t)
@@ -72,10 +84,14 @@ func (d *desk) run(t *testing.T, c *datadriven.TestData) string {
 	case "new":
 		d.pool = buffer.NewNetworkPool(16)
 		d.local, _ = d.pool.NewLocalPool(buffer.LocalOptions{Min: 1, Max: 16})
-		d.sub = newSubpartition(func() { d.released++ })
+		d.sub = newSubpartition(func() { d.released++ }, 0)
 		d.names = map[byte]string{}
-		available, err := d.sub.Attach(func(urgent bool) { d.notified++; d.urgent = urgent })
-		return fmt.Sprintf("available=%t err=%v\n", available, err)
+		attach := d.sub.Attach
+		if name == "local" {
+			attach = d.sub.AttachLocal
+		}
+		next, err := attach(func(urgent bool) { d.notified++; d.urgent = urgent })
+		return fmt.Sprintf("next=%s err=%v\n", next, err)
 	case "fill":
 		if d.open != nil {
 			d.open.Release()
@@ -99,11 +115,13 @@ func (d *desk) run(t *testing.T, c *datadriven.TestData) string {
 		typ := "event"
 		c.MaybeScanArgs(t, "type", &typ)
 		d.sub.add(Event{Type: typeOf(t, typ), Bytes: []byte(name)})
+	case "barrier", "timeoutable", "timeout", "abort", "tohead", "overtaken", "overtaking":
+		return d.barrier(t, c)
 	case "poll":
-		return d.poll(!c.HasArg("nocredit"))
+		return d.poll(!c.HasArg("nocredit"), c.HasArg("priority"))
 	case "resume":
-		available, err := d.sub.Resume()
-		return fmt.Sprintf("available=%t err=%v\n", available, err)
+		next, err := d.sub.Resume()
+		return fmt.Sprintf("next=%s err=%v\n", next, err)
 	case "release":
 		d.sub.Release()
 		return fmt.Sprintf("released %d time\n", d.released)
@@ -135,11 +153,71 @@ func typeOf(t *testing.T, name string) wire.DataType {
 	return 0
 }
 
-func (d *desk) poll(credit bool) string {
-	p, outcome := d.sub.Poll(credit)
+// barrier runs the commands about barriers.
+func (d *desk) barrier(t *testing.T, c *datadriven.TestData) string {
+	var id weir.CheckpointID
+	if c.HasArg("id") {
+		n := 0
+		c.ScanArgs(t, "id", &n)
+		id = weir.CheckpointID(n)
+	}
+	b := wire.Barrier{ID: id, Options: weir.CheckpointOptions{Alignment: weir.Unaligned}}
+	switch c.Cmd {
+	case "barrier":
+		return d.captured(d.sub.overtake(NewEvent(wire.TypePriorityEvent, b)))
+	case "timeoutable":
+		b.Options.Alignment, b.Options.Timeout = weir.Aligned, time.Second
+		d.promise = &promise{id: id, decided: func(id weir.CheckpointID) { d.decided = append(d.decided, fmt.Sprint(id)) }}
+		d.promise.left.Store(1)
+		return fmt.Sprintf("open=%t\n", d.sub.addTimeoutable(NewEvent(wire.TypeAnnouncedEvent, b), d.promise))
+	case "timeout":
+		views, open := d.sub.timeout(d.promise)
+		if !open {
+			return "not open\n"
+		}
+		d.promise.keep()
+		return d.captured(views)
+	case "abort":
+		d.sub.abort(d.promise)
+	case "tohead":
+		return fmt.Sprintf("moved=%t\n", d.sub.ToHead(id))
+	case "overtaken":
+		return d.captured(d.sub.Overtaken())
+	case "overtaking":
+		return fmt.Sprintf("%d\n", d.sub.Overtaking())
+	}
+	return ""
+}
+
+func (d *desk) captured(views []buffer.View) string {
+	var parts []string
+	for _, v := range views {
+		parts = append(parts, d.segment(v))
+		v.Release()
+	}
+	return fmt.Sprintf("captured %s\n", parts)
+}
+
+func (d *desk) segment(v buffer.View) string {
+	if v.Len() == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s[%d bytes]", d.names[v.Bytes()[0]], v.Len())
+}
+
+func (d *desk) poll(credit, priority bool) string {
+	p, outcome := Polled{}, Nothing
+	if priority {
+		p, outcome = d.sub.PollPriority()
+	} else {
+		p, outcome = d.sub.Poll(credit)
+	}
 	var b strings.Builder
 	switch outcome {
 	case Nothing:
+		if priority {
+			return fmt.Sprintf("nothing, next=%s\n", p.Next)
+		}
 		return "nothing\n"
 	case NeedsCredit:
 		return "needs credit\n"
@@ -147,8 +225,13 @@ func (d *desk) poll(credit bool) string {
 		return fmt.Sprintf("ended: %v\n", d.sub.Err())
 	}
 	if p.Type == wire.TypeData {
-		fmt.Fprintf(&b, "%s[%d bytes]", d.names[p.Data.Bytes()[0]], p.Data.Len())
+		b.WriteString(d.segment(p.Data))
 		p.Data.Release()
+	} else if e, err := wire.DecodeEvent(p.Event); err == nil {
+		if p.Announcement {
+			b.WriteString("announcement of ")
+		}
+		fmt.Fprintf(&b, "%s (%s)", e, p.Type)
 	} else {
 		b.Write(p.Event)
 	}
@@ -158,7 +241,7 @@ func (d *desk) poll(credit bool) string {
 
 func TestASubpartitionHasOneReader(t *testing.T) {
 	t.Parallel()
-	s := newSubpartition(nil)
+	s := newSubpartition(nil, 0)
 	if _, err := s.Attach(func(bool) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -90,31 +90,46 @@ func DecodeControl(b []byte) (Frame, error) {
 		return nil, err
 	}
 	f := fields{b: content}
-	var frame Frame
-	switch num {
-	case numHello:
-		frame = f.hello()
-	case numOpenChannel:
-		frame = f.openChannel()
-	case numAddCredit:
-		c := f.numbers(2)
-		frame = AddCredit{Channel: c[0], Credit: c[1]}
-		if c[1] > MaxCredit {
-			f.fail("credit of %d: %w", c[1], ErrTooLarge)
-		}
-	case numResume:
-		frame = Resume{Channel: f.numbers(1)[0]}
-	case numCloseChannel:
-		frame = CloseChannel{Channel: f.numbers(1)[0]}
-	case numFailure:
-		frame = f.failure()
-	default:
-		return nil, fmt.Errorf("frame %d: %w", num, ErrMalformed)
-	}
+	frame := f.control(num)
 	if f.err != nil {
 		return nil, f.err
 	}
 	return frame, nil
+}
+
+func (f *fields) control(num int) Frame {
+	switch num {
+	case numHello:
+		return f.hello()
+	case numOpenChannel:
+		return f.openChannel()
+	case numAddCredit:
+		c := f.numbers(2)
+		if c[1] > MaxCredit {
+			f.fail("credit of %d: %w", c[1], ErrTooLarge)
+		}
+		return AddCredit{Channel: c[0], Credit: c[1]}
+	case numResume:
+		return Resume{Channel: f.numbers(1)[0]}
+	case numCloseChannel:
+		return CloseChannel{Channel: f.numbers(1)[0]}
+	case numFailure:
+		return f.failure()
+	case numBacklog:
+		c := f.numbers(2)
+		if c[1] > MaxCredit {
+			f.fail("backlog of %d: %w", c[1], ErrTooLarge)
+		}
+		return Backlog{Channel: c[0], Backlog: c[1]}
+	case numBufferSize:
+		c := f.numbers(2)
+		if c[1] < 1 || c[1] > MaxPayload {
+			f.fail("buffers of %d bytes: %w", c[1], ErrMalformed)
+		}
+		return BufferSize{Channel: c[0], Size: c[1]}
+	}
+	f.fail("frame %d: %w", num, ErrMalformed)
+	return nil
 }
 
 // numbers reads a message of n 32-bit numbers.
@@ -184,6 +199,8 @@ func (f *fields) openChannel() OpenChannel {
 			o.Epoch = weir.LeaderEpoch(f.number(x, math.MaxUint64))
 		case 7:
 			o.Credit = uint32(f.number(x, MaxCredit))
+		case 8:
+			o.WithoutExclusive = f.flag(x)
 		default:
 			f.unknown(x)
 		}

@@ -29,7 +29,8 @@ func (o OpenChannel) Append(b []byte) []byte {
 		b = appendAttempt(b, 4, o.Producer)
 		b = appendAttempt(b, 5, o.Consumer)
 		b = appendUint(b, 6, uint64(o.Epoch))
-		return appendUint(b, 7, uint64(o.Credit))
+		b = appendUint(b, 7, uint64(o.Credit))
+		return appendBool(b, 8, o.WithoutExclusive)
 	})
 }
 
@@ -56,9 +57,22 @@ func (h Buffer) AppendHead(b []byte) []byte {
 
 // Append implements [Frame].
 func (c AddCredit) Append(b []byte) []byte {
-	n := fieldLen(c.Channel) + fieldLen(c.Credit)
-	b = append(appendTag(b, numAddCredit, typeBytes), byte(n))
-	return appendUint(appendUint(b, 1, uint64(c.Channel)), 2, uint64(c.Credit))
+	return appendNumbers(b, numAddCredit, c.Channel, c.Credit)
+}
+
+// Append implements [Frame].
+func (l Backlog) Append(b []byte) []byte { return appendNumbers(b, numBacklog, l.Channel, l.Backlog) }
+
+// Append implements [Frame].
+func (s BufferSize) Append(b []byte) []byte {
+	return appendNumbers(b, numBufferSize, s.Channel, s.Size)
+}
+
+// appendNumbers appends a message of two numbers.
+func appendNumbers(b []byte, num int, first, second uint32) []byte {
+	n := fieldLen(first) + fieldLen(second)
+	b = append(appendTag(b, num, typeBytes), byte(n))
+	return appendUint(appendUint(b, 1, uint64(first)), 2, uint64(second))
 }
 
 // Append implements [Frame].

@@ -54,8 +54,8 @@ func (t DataType) Blocks() bool {
 	return t == TypeBlockingEvent || t == TypeAnnouncedEvent || t == TypeRecoveredEnd
 }
 
-// Frame is a control frame: Hello, OpenChannel, AddCredit, Resume, CloseChannel or
-// Failure.
+// Frame is a control frame: Hello, OpenChannel, AddCredit, Resume, CloseChannel,
+// Failure, Backlog or BufferSize.
 //
 //sumtype:decl
 type Frame interface {
@@ -83,6 +83,9 @@ type OpenChannel struct {
 	Consumer     weir.AttemptID
 	Epoch        weir.LeaderEpoch // of the leader that deployed the consumer
 	Credit       uint32           // initial credit
+	// WithoutExclusive says that no buffer is the channel's own: the producer announces
+	// its backlog when it has no credit, and forgets its credit at Resume.
+	WithoutExclusive bool
 }
 
 // Buffer is the head of a frame that carries a segment's bytes or an event.
@@ -108,6 +111,20 @@ type Resume struct{ Channel uint32 }
 
 // CloseChannel says that the consumer wants no more.
 type CloseChannel struct{ Channel uint32 }
+
+// Backlog is how many data buffers wait at a producer that has no credit. It goes from
+// producer to consumer.
+type Backlog struct {
+	Channel uint32
+	Backlog uint32
+}
+
+// BufferSize asks the producer for data buffers of at most so many bytes, from the next
+// one that it begins (behaviour §22).
+type BufferSize struct {
+	Channel uint32
+	Size    uint32 // 1 to MaxPayload
+}
 
 // FailureCode says what ended a channel or a connection.
 type FailureCode uint8
@@ -147,6 +164,8 @@ func (AddCredit) frame()    {}
 func (Resume) frame()       {}
 func (CloseChannel) frame() {}
 func (Failure) frame()      {}
+func (Backlog) frame()      {}
+func (BufferSize) frame()   {}
 
 // Numbers of the frames in the union.
 const (
@@ -157,6 +176,8 @@ const (
 	numResume
 	numCloseChannel
 	numFailure
+	numBacklog
+	numBufferSize
 )
 
 const maxUint32 = math.MaxUint32

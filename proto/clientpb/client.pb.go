@@ -811,19 +811,21 @@ func (x *SubtaskCheckpoint) GetMetrics() *controlpb.CheckpointMetrics {
 }
 
 type CheckpointInfo struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	Status        uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
-	Triggered     int64                  `protobuf:"varint,4,opt,name=triggered,proto3" json:"triggered,omitempty"`
-	Duration      int64                  `protobuf:"varint,5,opt,name=duration,proto3" json:"duration,omitempty"`
-	Bytes         int64                  `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Path          string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
-	Reason        uint32                 `protobuf:"varint,8,opt,name=reason,proto3" json:"reason,omitempty"`
-	Message       string                 `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
-	Subtasks      []*SubtaskCheckpoint   `protobuf:"bytes,10,rep,name=subtasks,proto3" json:"subtasks,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind           uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Status         uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Triggered      int64                  `protobuf:"varint,4,opt,name=triggered,proto3" json:"triggered,omitempty"`
+	Duration       int64                  `protobuf:"varint,5,opt,name=duration,proto3" json:"duration,omitempty"`
+	Bytes          int64                  `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Path           string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
+	Reason         uint32                 `protobuf:"varint,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message        string                 `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
+	Subtasks       []*SubtaskCheckpoint   `protobuf:"bytes,10,rep,name=subtasks,proto3" json:"subtasks,omitempty"`
+	PersistedBytes int64                  `protobuf:"varint,11,opt,name=persisted_bytes,json=persistedBytes,proto3" json:"persisted_bytes,omitempty"`
+	Unaligned      bool                   `protobuf:"varint,12,opt,name=unaligned,proto3" json:"unaligned,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CheckpointInfo) Reset() {
@@ -924,6 +926,20 @@ func (x *CheckpointInfo) GetSubtasks() []*SubtaskCheckpoint {
 		return x.Subtasks
 	}
 	return nil
+}
+
+func (x *CheckpointInfo) GetPersistedBytes() int64 {
+	if x != nil {
+		return x.PersistedBytes
+	}
+	return 0
+}
+
+func (x *CheckpointInfo) GetUnaligned() bool {
+	if x != nil {
+		return x.Unaligned
+	}
+	return false
 }
 
 type CheckpointList struct {
@@ -1304,7 +1320,7 @@ const file_client_proto_rawDesc = "" +
 	"\x06vertex\x18\x01 \x01(\tR\x06vertex\x122\n" +
 	"\aattempt\x18\x02 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\"\n" +
 	"\facknowledged\x18\x03 \x01(\x03R\facknowledged\x12<\n" +
-	"\ametrics\x18\x04 \x01(\v2\".weir.control.v1.CheckpointMetricsR\ametrics\"\xa1\x02\n" +
+	"\ametrics\x18\x04 \x01(\v2\".weir.control.v1.CheckpointMetricsR\ametrics\"\xe8\x02\n" +
 	"\x0eCheckpointInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x16\n" +
@@ -1316,7 +1332,9 @@ const file_client_proto_rawDesc = "" +
 	"\x06reason\x18\b \x01(\rR\x06reason\x12\x18\n" +
 	"\amessage\x18\t \x01(\tR\amessage\x12=\n" +
 	"\bsubtasks\x18\n" +
-	" \x03(\v2!.weir.client.v1.SubtaskCheckpointR\bsubtasks\"\xc6\x01\n" +
+	" \x03(\v2!.weir.client.v1.SubtaskCheckpointR\bsubtasks\x12'\n" +
+	"\x0fpersisted_bytes\x18\v \x01(\x03R\x0epersistedBytes\x12\x1c\n" +
+	"\tunaligned\x18\f \x01(\bR\tunaligned\"\xc6\x01\n" +
 	"\x0eCheckpointList\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1c\n" +
 	"\tcompleted\x18\x02 \x01(\x03R\tcompleted\x12\x16\n" +

@@ -482,6 +482,99 @@ func (x *OperatorState) GetSchemas() []*Schema {
 	return nil
 }
 
+// ChannelState is what one end of one channel captured.
+type ChannelState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"` // operators' names
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Input         int32                  `protobuf:"varint,3,opt,name=input,proto3" json:"input,omitempty"`       // among the inputs of the second
+	Side          uint32                 `protobuf:"varint,4,opt,name=side,proto3" json:"side,omitempty"`         // weir.ChannelSide
+	Producer      int32                  `protobuf:"varint,5,opt,name=producer,proto3" json:"producer,omitempty"` // subtasks
+	Consumer      int32                  `protobuf:"varint,6,opt,name=consumer,proto3" json:"consumer,omitempty"`
+	Handle        *Handle                `protobuf:"bytes,7,opt,name=handle,proto3" json:"handle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChannelState) Reset() {
+	*x = ChannelState{}
+	mi := &file_control_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChannelState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChannelState) ProtoMessage() {}
+
+func (x *ChannelState) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChannelState.ProtoReflect.Descriptor instead.
+func (*ChannelState) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ChannelState) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *ChannelState) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *ChannelState) GetInput() int32 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *ChannelState) GetSide() uint32 {
+	if x != nil {
+		return x.Side
+	}
+	return 0
+}
+
+func (x *ChannelState) GetProducer() int32 {
+	if x != nil {
+		return x.Producer
+	}
+	return 0
+}
+
+func (x *ChannelState) GetConsumer() int32 {
+	if x != nil {
+		return x.Consumer
+	}
+	return 0
+}
+
+func (x *ChannelState) GetHandle() *Handle {
+	if x != nil {
+		return x.Handle
+	}
+	return nil
+}
+
 type CheckpointMetrics struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	StartDelay        int64                  `protobuf:"varint,1,opt,name=start_delay,json=startDelay,proto3" json:"start_delay,omitempty"`
@@ -493,13 +586,14 @@ type CheckpointMetrics struct {
 	PersistedBytes    int64                  `protobuf:"varint,7,opt,name=persisted_bytes,json=persistedBytes,proto3" json:"persisted_bytes,omitempty"`
 	QueuedBytes       int64                  `protobuf:"varint,8,opt,name=queued_bytes,json=queuedBytes,proto3" json:"queued_bytes,omitempty"`
 	DrainRate         float64                `protobuf:"fixed64,9,opt,name=drain_rate,json=drainRate,proto3" json:"drain_rate,omitempty"`
+	Unaligned         bool                   `protobuf:"varint,10,opt,name=unaligned,proto3" json:"unaligned,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *CheckpointMetrics) Reset() {
 	*x = CheckpointMetrics{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +605,7 @@ func (x *CheckpointMetrics) String() string {
 func (*CheckpointMetrics) ProtoMessage() {}
 
 func (x *CheckpointMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +618,7 @@ func (x *CheckpointMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointMetrics.ProtoReflect.Descriptor instead.
 func (*CheckpointMetrics) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CheckpointMetrics) GetStartDelay() int64 {
@@ -590,26 +684,37 @@ func (x *CheckpointMetrics) GetDrainRate() float64 {
 	return 0
 }
 
+func (x *CheckpointMetrics) GetUnaligned() bool {
+	if x != nil {
+		return x.Unaligned
+	}
+	return false
+}
+
 type TaskStats struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Attempt        *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	RecordsIn      int64                  `protobuf:"varint,2,opt,name=records_in,json=recordsIn,proto3" json:"records_in,omitempty"`
-	RecordsOut     int64                  `protobuf:"varint,3,opt,name=records_out,json=recordsOut,proto3" json:"records_out,omitempty"`
-	BytesIn        int64                  `protobuf:"varint,4,opt,name=bytes_in,json=bytesIn,proto3" json:"bytes_in,omitempty"`
-	BytesOut       int64                  `protobuf:"varint,5,opt,name=bytes_out,json=bytesOut,proto3" json:"bytes_out,omitempty"`
-	Busy           float64                `protobuf:"fixed64,6,opt,name=busy,proto3" json:"busy,omitempty"`
-	BackPressured  float64                `protobuf:"fixed64,7,opt,name=back_pressured,json=backPressured,proto3" json:"back_pressured,omitempty"`
-	Idle           float64                `protobuf:"fixed64,8,opt,name=idle,proto3" json:"idle,omitempty"`
-	BytesQueuedOut int64                  `protobuf:"varint,9,opt,name=bytes_queued_out,json=bytesQueuedOut,proto3" json:"bytes_queued_out,omitempty"`
-	BytesQueuedIn  int64                  `protobuf:"varint,10,opt,name=bytes_queued_in,json=bytesQueuedIn,proto3" json:"bytes_queued_in,omitempty"`
-	BuffersInUse   int64                  `protobuf:"varint,11,opt,name=buffers_in_use,json=buffersInUse,proto3" json:"buffers_in_use,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Attempt           *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	RecordsIn         int64                  `protobuf:"varint,2,opt,name=records_in,json=recordsIn,proto3" json:"records_in,omitempty"`
+	RecordsOut        int64                  `protobuf:"varint,3,opt,name=records_out,json=recordsOut,proto3" json:"records_out,omitempty"`
+	BytesIn           int64                  `protobuf:"varint,4,opt,name=bytes_in,json=bytesIn,proto3" json:"bytes_in,omitempty"`
+	BytesOut          int64                  `protobuf:"varint,5,opt,name=bytes_out,json=bytesOut,proto3" json:"bytes_out,omitempty"`
+	Busy              float64                `protobuf:"fixed64,6,opt,name=busy,proto3" json:"busy,omitempty"`
+	BackPressured     float64                `protobuf:"fixed64,7,opt,name=back_pressured,json=backPressured,proto3" json:"back_pressured,omitempty"`
+	Idle              float64                `protobuf:"fixed64,8,opt,name=idle,proto3" json:"idle,omitempty"`
+	BytesQueuedOut    int64                  `protobuf:"varint,9,opt,name=bytes_queued_out,json=bytesQueuedOut,proto3" json:"bytes_queued_out,omitempty"`
+	BytesQueuedIn     int64                  `protobuf:"varint,10,opt,name=bytes_queued_in,json=bytesQueuedIn,proto3" json:"bytes_queued_in,omitempty"`
+	BuffersInUse      int64                  `protobuf:"varint,11,opt,name=buffers_in_use,json=buffersInUse,proto3" json:"buffers_in_use,omitempty"`
+	SoftBackPressured float64                `protobuf:"fixed64,12,opt,name=soft_back_pressured,json=softBackPressured,proto3" json:"soft_back_pressured,omitempty"`
+	HardBackPressured float64                `protobuf:"fixed64,13,opt,name=hard_back_pressured,json=hardBackPressured,proto3" json:"hard_back_pressured,omitempty"`
+	OutPoolUsage      float64                `protobuf:"fixed64,14,opt,name=out_pool_usage,json=outPoolUsage,proto3" json:"out_pool_usage,omitempty"`
+	InPoolUsage       float64                `protobuf:"fixed64,15,opt,name=in_pool_usage,json=inPoolUsage,proto3" json:"in_pool_usage,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *TaskStats) Reset() {
 	*x = TaskStats{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +726,7 @@ func (x *TaskStats) String() string {
 func (*TaskStats) ProtoMessage() {}
 
 func (x *TaskStats) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +739,7 @@ func (x *TaskStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStats.ProtoReflect.Descriptor instead.
 func (*TaskStats) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TaskStats) GetAttempt() *Attempt {
@@ -714,6 +819,34 @@ func (x *TaskStats) GetBuffersInUse() int64 {
 	return 0
 }
 
+func (x *TaskStats) GetSoftBackPressured() float64 {
+	if x != nil {
+		return x.SoftBackPressured
+	}
+	return 0
+}
+
+func (x *TaskStats) GetHardBackPressured() float64 {
+	if x != nil {
+		return x.HardBackPressured
+	}
+	return 0
+}
+
+func (x *TaskStats) GetOutPoolUsage() float64 {
+	if x != nil {
+		return x.OutPoolUsage
+	}
+	return 0
+}
+
+func (x *TaskStats) GetInPoolUsage() float64 {
+	if x != nil {
+		return x.InPoolUsage
+	}
+	return 0
+}
+
 type Barrier struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -728,7 +861,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +873,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +886,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Barrier) GetId() int64 {
@@ -817,7 +950,7 @@ type ToJobManager struct {
 
 func (x *ToJobManager) Reset() {
 	*x = ToJobManager{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +962,7 @@ func (x *ToJobManager) String() string {
 func (*ToJobManager) ProtoMessage() {}
 
 func (x *ToJobManager) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +975,7 @@ func (x *ToJobManager) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToJobManager.ProtoReflect.Descriptor instead.
 func (*ToJobManager) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ToJobManager) GetMessage() isToJobManager_Message {
@@ -993,7 +1126,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +1138,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +1151,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Register) GetId() []byte {
@@ -1094,7 +1227,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1239,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1252,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Heartbeat) GetEpoch() uint64 {
@@ -1147,7 +1280,7 @@ type TaskStateChanged struct {
 
 func (x *TaskStateChanged) Reset() {
 	*x = TaskStateChanged{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1292,7 @@ func (x *TaskStateChanged) String() string {
 func (*TaskStateChanged) ProtoMessage() {}
 
 func (x *TaskStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1305,7 @@ func (x *TaskStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStateChanged.ProtoReflect.Descriptor instead.
 func (*TaskStateChanged) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TaskStateChanged) GetAttempt() *Attempt {
@@ -1203,13 +1336,14 @@ type Acknowledge struct {
 	Operators     []*OperatorState       `protobuf:"bytes,3,rep,name=operators,proto3" json:"operators,omitempty"`
 	Finished      bool                   `protobuf:"varint,4,opt,name=finished,proto3" json:"finished,omitempty"`
 	Metrics       *CheckpointMetrics     `protobuf:"bytes,5,opt,name=metrics,proto3" json:"metrics,omitempty"`
+	Channels      []*ChannelState        `protobuf:"bytes,6,rep,name=channels,proto3" json:"channels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1355,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1368,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Acknowledge) GetAttempt() *Attempt {
@@ -1272,6 +1406,13 @@ func (x *Acknowledge) GetMetrics() *CheckpointMetrics {
 	return nil
 }
 
+func (x *Acknowledge) GetChannels() []*ChannelState {
+	if x != nil {
+		return x.Channels
+	}
+	return nil
+}
+
 type Decline struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -1284,7 +1425,7 @@ type Decline struct {
 
 func (x *Decline) Reset() {
 	*x = Decline{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1437,7 @@ func (x *Decline) String() string {
 func (*Decline) ProtoMessage() {}
 
 func (x *Decline) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1450,7 @@ func (x *Decline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decline.ProtoReflect.Descriptor instead.
 func (*Decline) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Decline) GetAttempt() *Attempt {
@@ -1351,7 +1492,7 @@ type BarrierSent struct {
 
 func (x *BarrierSent) Reset() {
 	*x = BarrierSent{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1504,7 @@ func (x *BarrierSent) String() string {
 func (*BarrierSent) ProtoMessage() {}
 
 func (x *BarrierSent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1517,7 @@ func (x *BarrierSent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BarrierSent.ProtoReflect.Descriptor instead.
 func (*BarrierSent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BarrierSent) GetAttempt() *Attempt {
@@ -1412,7 +1553,7 @@ type OperatorEvent struct {
 
 func (x *OperatorEvent) Reset() {
 	*x = OperatorEvent{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1424,7 +1565,7 @@ func (x *OperatorEvent) String() string {
 func (*OperatorEvent) ProtoMessage() {}
 
 func (x *OperatorEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,7 +1578,7 @@ func (x *OperatorEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorEvent.ProtoReflect.Descriptor instead.
 func (*OperatorEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OperatorEvent) GetAttempt() *Attempt {
@@ -1479,7 +1620,7 @@ type OperatorEventAck struct {
 
 func (x *OperatorEventAck) Reset() {
 	*x = OperatorEventAck{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1632,7 @@ func (x *OperatorEventAck) String() string {
 func (*OperatorEventAck) ProtoMessage() {}
 
 func (x *OperatorEventAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1645,7 @@ func (x *OperatorEventAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorEventAck.ProtoReflect.Descriptor instead.
 func (*OperatorEventAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OperatorEventAck) GetAttempt() *Attempt {
@@ -1549,7 +1690,7 @@ type ToTaskManager struct {
 
 func (x *ToTaskManager) Reset() {
 	*x = ToTaskManager{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1702,7 @@ func (x *ToTaskManager) String() string {
 func (*ToTaskManager) ProtoMessage() {}
 
 func (x *ToTaskManager) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1715,7 @@ func (x *ToTaskManager) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToTaskManager.ProtoReflect.Descriptor instead.
 func (*ToTaskManager) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToTaskManager) GetMessage() isToTaskManager_Message {
@@ -1749,7 +1890,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +1902,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +1915,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Registered) GetEpoch() uint64 {
@@ -1807,7 +1948,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1960,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1973,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Refused) GetReason() string {
@@ -1851,7 +1992,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2004,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2017,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Cancel) GetAttempt() *Attempt {
@@ -1895,7 +2036,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2048,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2061,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Forget) GetAttempt() *Attempt {
@@ -1938,7 +2079,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2091,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2104,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 type TriggerCheckpoint struct {
@@ -1976,7 +2117,7 @@ type TriggerCheckpoint struct {
 
 func (x *TriggerCheckpoint) Reset() {
 	*x = TriggerCheckpoint{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2129,7 @@ func (x *TriggerCheckpoint) String() string {
 func (*TriggerCheckpoint) ProtoMessage() {}
 
 func (x *TriggerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2142,7 @@ func (x *TriggerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerCheckpoint.ProtoReflect.Descriptor instead.
 func (*TriggerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TriggerCheckpoint) GetAttempt() *Attempt {
@@ -2029,7 +2170,7 @@ type NotifyComplete struct {
 
 func (x *NotifyComplete) Reset() {
 	*x = NotifyComplete{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2182,7 @@ func (x *NotifyComplete) String() string {
 func (*NotifyComplete) ProtoMessage() {}
 
 func (x *NotifyComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2195,7 @@ func (x *NotifyComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyComplete.ProtoReflect.Descriptor instead.
 func (*NotifyComplete) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NotifyComplete) GetAttempt() *Attempt {
@@ -2089,7 +2230,7 @@ type NotifyAborted struct {
 
 func (x *NotifyAborted) Reset() {
 	*x = NotifyAborted{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2242,7 @@ func (x *NotifyAborted) String() string {
 func (*NotifyAborted) ProtoMessage() {}
 
 func (x *NotifyAborted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2255,7 @@ func (x *NotifyAborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyAborted.ProtoReflect.Descriptor instead.
 func (*NotifyAborted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NotifyAborted) GetAttempt() *Attempt {
@@ -2149,7 +2290,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2302,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2315,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Location) GetTaskManager() []byte {
@@ -2209,7 +2350,7 @@ type InputChannel struct {
 
 func (x *InputChannel) Reset() {
 	*x = InputChannel{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2362,7 @@ func (x *InputChannel) String() string {
 func (*InputChannel) ProtoMessage() {}
 
 func (x *InputChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2375,7 @@ func (x *InputChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputChannel.ProtoReflect.Descriptor instead.
 func (*InputChannel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InputChannel) GetProducer() *Attempt {
@@ -2269,7 +2410,7 @@ type InputGate struct {
 
 func (x *InputGate) Reset() {
 	*x = InputGate{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2422,7 @@ func (x *InputGate) String() string {
 func (*InputGate) ProtoMessage() {}
 
 func (x *InputGate) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2435,7 @@ func (x *InputGate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputGate.ProtoReflect.Descriptor instead.
 func (*InputGate) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InputGate) GetEdge() int32 {
@@ -2328,7 +2469,7 @@ type Consumer struct {
 
 func (x *Consumer) Reset() {
 	*x = Consumer{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2481,7 @@ func (x *Consumer) String() string {
 func (*Consumer) ProtoMessage() {}
 
 func (x *Consumer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2494,7 @@ func (x *Consumer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consumer.ProtoReflect.Descriptor instead.
 func (*Consumer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Consumer) GetAttempt() *Attempt {
@@ -2376,13 +2517,14 @@ type ResultPartition struct {
 	Partitioning   uint32                 `protobuf:"varint,2,opt,name=partitioning,proto3" json:"partitioning,omitempty"`
 	MaxParallelism int32                  `protobuf:"varint,3,opt,name=max_parallelism,json=maxParallelism,proto3" json:"max_parallelism,omitempty"`
 	Consumers      []*Consumer            `protobuf:"bytes,4,rep,name=consumers,proto3" json:"consumers,omitempty"`
+	Aligns         bool                   `protobuf:"varint,5,opt,name=aligns,proto3" json:"aligns,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ResultPartition) Reset() {
 	*x = ResultPartition{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2536,7 @@ func (x *ResultPartition) String() string {
 func (*ResultPartition) ProtoMessage() {}
 
 func (x *ResultPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2549,7 @@ func (x *ResultPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPartition.ProtoReflect.Descriptor instead.
 func (*ResultPartition) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResultPartition) GetEdge() int32 {
@@ -2438,6 +2580,13 @@ func (x *ResultPartition) GetConsumers() []*Consumer {
 	return nil
 }
 
+func (x *ResultPartition) GetAligns() bool {
+	if x != nil {
+		return x.Aligns
+	}
+	return false
+}
+
 type TaskOptions struct {
 	state                       protoimpl.MessageState `protogen:"open.v1"`
 	BufferTimeout               int64                  `protobuf:"varint,1,opt,name=buffer_timeout,json=bufferTimeout,proto3" json:"buffer_timeout,omitempty"`
@@ -2451,13 +2600,17 @@ type TaskOptions struct {
 	StateBackend                string                 `protobuf:"bytes,9,opt,name=state_backend,json=stateBackend,proto3" json:"state_backend,omitempty"`
 	InlineThreshold             int32                  `protobuf:"varint,10,opt,name=inline_threshold,json=inlineThreshold,proto3" json:"inline_threshold,omitempty"`
 	ObjectReuse                 bool                   `protobuf:"varint,11,opt,name=object_reuse,json=objectReuse,proto3" json:"object_reuse,omitempty"`
+	Unaligned                   bool                   `protobuf:"varint,12,opt,name=unaligned,proto3" json:"unaligned,omitempty"`
+	ChannelStateSubtasks        int32                  `protobuf:"varint,13,opt,name=channel_state_subtasks,json=channelStateSubtasks,proto3" json:"channel_state_subtasks,omitempty"`
+	ChannelStateMemory          int64                  `protobuf:"varint,14,opt,name=channel_state_memory,json=channelStateMemory,proto3" json:"channel_state_memory,omitempty"`
+	Debloat                     *Debloat               `protobuf:"bytes,15,opt,name=debloat,proto3" json:"debloat,omitempty"`
 	unknownFields               protoimpl.UnknownFields
 	sizeCache                   protoimpl.SizeCache
 }
 
 func (x *TaskOptions) Reset() {
 	*x = TaskOptions{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2622,7 @@ func (x *TaskOptions) String() string {
 func (*TaskOptions) ProtoMessage() {}
 
 func (x *TaskOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2635,7 @@ func (x *TaskOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskOptions.ProtoReflect.Descriptor instead.
 func (*TaskOptions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TaskOptions) GetBufferTimeout() int64 {
@@ -2562,6 +2715,195 @@ func (x *TaskOptions) GetObjectReuse() bool {
 	return false
 }
 
+func (x *TaskOptions) GetUnaligned() bool {
+	if x != nil {
+		return x.Unaligned
+	}
+	return false
+}
+
+func (x *TaskOptions) GetChannelStateSubtasks() int32 {
+	if x != nil {
+		return x.ChannelStateSubtasks
+	}
+	return 0
+}
+
+func (x *TaskOptions) GetChannelStateMemory() int64 {
+	if x != nil {
+		return x.ChannelStateMemory
+	}
+	return 0
+}
+
+func (x *TaskOptions) GetDebloat() *Debloat {
+	if x != nil {
+		return x.Debloat
+	}
+	return nil
+}
+
+type Debloat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Enabled       bool                   `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Period        int64                  `protobuf:"varint,2,opt,name=period,proto3" json:"period,omitempty"`
+	Target        int64                  `protobuf:"varint,3,opt,name=target,proto3" json:"target,omitempty"`
+	Samples       int32                  `protobuf:"varint,4,opt,name=samples,proto3" json:"samples,omitempty"`
+	Threshold     int32                  `protobuf:"varint,5,opt,name=threshold,proto3" json:"threshold,omitempty"` // percent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Debloat) Reset() {
+	*x = Debloat{}
+	mi := &file_control_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Debloat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Debloat) ProtoMessage() {}
+
+func (x *Debloat) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Debloat.ProtoReflect.Descriptor instead.
+func (*Debloat) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Debloat) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *Debloat) GetPeriod() int64 {
+	if x != nil {
+		return x.Period
+	}
+	return 0
+}
+
+func (x *Debloat) GetTarget() int64 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *Debloat) GetSamples() int32 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
+func (x *Debloat) GetThreshold() int32 {
+	if x != nil {
+		return x.Threshold
+	}
+	return 0
+}
+
+// RecoveredChannel is in-flight data that a task processes before it runs.
+type RecoveredChannel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gate          int32                  `protobuf:"varint,1,opt,name=gate,proto3" json:"gate,omitempty"`
+	Producer      int32                  `protobuf:"varint,2,opt,name=producer,proto3" json:"producer,omitempty"`
+	Consumer      int32                  `protobuf:"varint,3,opt,name=consumer,proto3" json:"consumer,omitempty"`
+	Channel       int32                  `protobuf:"varint,4,opt,name=channel,proto3" json:"channel,omitempty"` // -1: none
+	Filter        bool                   `protobuf:"varint,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	Captured      []*Handle              `protobuf:"bytes,6,rep,name=captured,proto3" json:"captured,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecoveredChannel) Reset() {
+	*x = RecoveredChannel{}
+	mi := &file_control_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecoveredChannel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecoveredChannel) ProtoMessage() {}
+
+func (x *RecoveredChannel) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecoveredChannel.ProtoReflect.Descriptor instead.
+func (*RecoveredChannel) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *RecoveredChannel) GetGate() int32 {
+	if x != nil {
+		return x.Gate
+	}
+	return 0
+}
+
+func (x *RecoveredChannel) GetProducer() int32 {
+	if x != nil {
+		return x.Producer
+	}
+	return 0
+}
+
+func (x *RecoveredChannel) GetConsumer() int32 {
+	if x != nil {
+		return x.Consumer
+	}
+	return 0
+}
+
+func (x *RecoveredChannel) GetChannel() int32 {
+	if x != nil {
+		return x.Channel
+	}
+	return 0
+}
+
+func (x *RecoveredChannel) GetFilter() bool {
+	if x != nil {
+		return x.Filter
+	}
+	return false
+}
+
+func (x *RecoveredChannel) GetCaptured() []*Handle {
+	if x != nil {
+		return x.Captured
+	}
+	return nil
+}
+
 type JobVertex struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2579,7 +2921,7 @@ type JobVertex struct {
 
 func (x *JobVertex) Reset() {
 	*x = JobVertex{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2933,7 @@ func (x *JobVertex) String() string {
 func (*JobVertex) ProtoMessage() {}
 
 func (x *JobVertex) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2946,7 @@ func (x *JobVertex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVertex.ProtoReflect.Descriptor instead.
 func (*JobVertex) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobVertex) GetName() string {
@@ -2677,13 +3019,15 @@ type JobEdge struct {
 	FromOperator  string                 `protobuf:"bytes,3,opt,name=from_operator,json=fromOperator,proto3" json:"from_operator,omitempty"`
 	ToOperator    string                 `protobuf:"bytes,4,opt,name=to_operator,json=toOperator,proto3" json:"to_operator,omitempty"`
 	Partitioning  uint32                 `protobuf:"varint,5,opt,name=partitioning,proto3" json:"partitioning,omitempty"`
+	Input         int32                  `protobuf:"varint,6,opt,name=input,proto3" json:"input,omitempty"`
+	Side          string                 `protobuf:"bytes,7,opt,name=side,proto3" json:"side,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobEdge) Reset() {
 	*x = JobEdge{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +3039,7 @@ func (x *JobEdge) String() string {
 func (*JobEdge) ProtoMessage() {}
 
 func (x *JobEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +3052,7 @@ func (x *JobEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEdge.ProtoReflect.Descriptor instead.
 func (*JobEdge) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobEdge) GetFrom() int32 {
@@ -2746,6 +3090,20 @@ func (x *JobEdge) GetPartitioning() uint32 {
 	return 0
 }
 
+func (x *JobEdge) GetInput() int32 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *JobEdge) GetSide() string {
+	if x != nil {
+		return x.Side
+	}
+	return ""
+}
+
 type JobGraph struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2758,7 +3116,7 @@ type JobGraph struct {
 
 func (x *JobGraph) Reset() {
 	*x = JobGraph{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2770,7 +3128,7 @@ func (x *JobGraph) String() string {
 func (*JobGraph) ProtoMessage() {}
 
 func (x *JobGraph) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2783,7 +3141,7 @@ func (x *JobGraph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobGraph.ProtoReflect.Descriptor instead.
 func (*JobGraph) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobGraph) GetName() string {
@@ -2824,7 +3182,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +3194,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +3207,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Splits) GetSource() string {
@@ -2883,13 +3241,14 @@ type Deploy struct {
 	RestoredFrom  int64                  `protobuf:"varint,13,opt,name=restored_from,json=restoredFrom,proto3" json:"restored_from,omitempty"`
 	Restore       []*OperatorState       `protobuf:"bytes,14,rep,name=restore,proto3" json:"restore,omitempty"`
 	Splits        []*Splits              `protobuf:"bytes,15,rep,name=splits,proto3" json:"splits,omitempty"`
+	Recovered     []*RecoveredChannel    `protobuf:"bytes,16,rep,name=recovered,proto3" json:"recovered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +3260,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3273,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Deploy) GetAttempt() *Attempt {
@@ -3022,6 +3381,13 @@ func (x *Deploy) GetSplits() []*Splits {
 	return nil
 }
 
+func (x *Deploy) GetRecovered() []*RecoveredChannel {
+	if x != nil {
+		return x.Recovered
+	}
+	return nil
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -3063,7 +3429,15 @@ const file_control_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
 	"\x05keyed\x18\x03 \x03(\v2\x1b.weir.control.v1.KeyedStateR\x05keyed\x123\n" +
 	"\belements\x18\x04 \x03(\v2\x17.weir.control.v1.HandleR\belements\x121\n" +
-	"\aschemas\x18\x05 \x03(\v2\x17.weir.control.v1.SchemaR\aschemas\"\xe0\x02\n" +
+	"\aschemas\x18\x05 \x03(\v2\x17.weir.control.v1.SchemaR\aschemas\"\xc5\x01\n" +
+	"\fChannelState\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
+	"\x05input\x18\x03 \x01(\x05R\x05input\x12\x12\n" +
+	"\x04side\x18\x04 \x01(\rR\x04side\x12\x1a\n" +
+	"\bproducer\x18\x05 \x01(\x05R\bproducer\x12\x1a\n" +
+	"\bconsumer\x18\x06 \x01(\x05R\bconsumer\x12/\n" +
+	"\x06handle\x18\a \x01(\v2\x17.weir.control.v1.HandleR\x06handle\"\xfe\x02\n" +
 	"\x11CheckpointMetrics\x12\x1f\n" +
 	"\vstart_delay\x18\x01 \x01(\x03R\n" +
 	"startDelay\x12-\n" +
@@ -3076,7 +3450,9 @@ const file_control_proto_rawDesc = "" +
 	"\x0fpersisted_bytes\x18\a \x01(\x03R\x0epersistedBytes\x12!\n" +
 	"\fqueued_bytes\x18\b \x01(\x03R\vqueuedBytes\x12\x1d\n" +
 	"\n" +
-	"drain_rate\x18\t \x01(\x01R\tdrainRate\"\xfe\x02\n" +
+	"drain_rate\x18\t \x01(\x01R\tdrainRate\x12\x1c\n" +
+	"\tunaligned\x18\n" +
+	" \x01(\bR\tunaligned\"\xa8\x04\n" +
 	"\tTaskStats\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x1d\n" +
 	"\n" +
@@ -3091,7 +3467,11 @@ const file_control_proto_rawDesc = "" +
 	"\x10bytes_queued_out\x18\t \x01(\x03R\x0ebytesQueuedOut\x12&\n" +
 	"\x0fbytes_queued_in\x18\n" +
 	" \x01(\x03R\rbytesQueuedIn\x12$\n" +
-	"\x0ebuffers_in_use\x18\v \x01(\x03R\fbuffersInUse\"\x93\x01\n" +
+	"\x0ebuffers_in_use\x18\v \x01(\x03R\fbuffersInUse\x12.\n" +
+	"\x13soft_back_pressured\x18\f \x01(\x01R\x11softBackPressured\x12.\n" +
+	"\x13hard_back_pressured\x18\r \x01(\x01R\x11hardBackPressured\x12$\n" +
+	"\x0eout_pool_usage\x18\x0e \x01(\x01R\foutPoolUsage\x12\"\n" +
+	"\rin_pool_usage\x18\x0f \x01(\x01R\vinPoolUsage\"\x93\x01\n" +
 	"\aBarrier\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x03R\x03age\x12\x12\n" +
@@ -3126,7 +3506,7 @@ const file_control_proto_rawDesc = "" +
 	"\x10TaskStateChanged\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\rR\x05state\x122\n" +
-	"\afailure\x18\x03 \x01(\v2\x18.weir.control.v1.FailureR\afailure\"\xf9\x01\n" +
+	"\afailure\x18\x03 \x01(\v2\x18.weir.control.v1.FailureR\afailure\"\xb4\x02\n" +
 	"\vAcknowledge\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x1e\n" +
 	"\n" +
@@ -3134,7 +3514,8 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x12<\n" +
 	"\toperators\x18\x03 \x03(\v2\x1e.weir.control.v1.OperatorStateR\toperators\x12\x1a\n" +
 	"\bfinished\x18\x04 \x01(\bR\bfinished\x12<\n" +
-	"\ametrics\x18\x05 \x01(\v2\".weir.control.v1.CheckpointMetricsR\ametrics\"\x8f\x01\n" +
+	"\ametrics\x18\x05 \x01(\v2\".weir.control.v1.CheckpointMetricsR\ametrics\x129\n" +
+	"\bchannels\x18\x06 \x03(\v2\x1d.weir.control.v1.ChannelStateR\bchannels\"\x8f\x01\n" +
 	"\aDecline\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x1e\n" +
 	"\n" +
@@ -3213,12 +3594,13 @@ const file_control_proto_rawDesc = "" +
 	"\bchannels\x18\x03 \x03(\v2\x1d.weir.control.v1.InputChannelR\bchannels\"i\n" +
 	"\bConsumer\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12)\n" +
-	"\x02at\x18\x02 \x01(\v2\x19.weir.control.v1.LocationR\x02at\"\xab\x01\n" +
+	"\x02at\x18\x02 \x01(\v2\x19.weir.control.v1.LocationR\x02at\"\xc3\x01\n" +
 	"\x0fResultPartition\x12\x12\n" +
 	"\x04edge\x18\x01 \x01(\x05R\x04edge\x12\"\n" +
 	"\fpartitioning\x18\x02 \x01(\rR\fpartitioning\x12'\n" +
 	"\x0fmax_parallelism\x18\x03 \x01(\x05R\x0emaxParallelism\x127\n" +
-	"\tconsumers\x18\x04 \x03(\v2\x19.weir.control.v1.ConsumerR\tconsumers\"\xe9\x03\n" +
+	"\tconsumers\x18\x04 \x03(\v2\x19.weir.control.v1.ConsumerR\tconsumers\x12\x16\n" +
+	"\x06aligns\x18\x05 \x01(\bR\x06aligns\"\xa3\x05\n" +
 	"\vTaskOptions\x12%\n" +
 	"\x0ebuffer_timeout\x18\x01 \x01(\x03R\rbufferTimeout\x12+\n" +
 	"\x11exclusive_buffers\x18\x02 \x01(\x05R\x10exclusiveBuffers\x12)\n" +
@@ -3231,7 +3613,24 @@ const file_control_proto_rawDesc = "" +
 	"\rstate_backend\x18\t \x01(\tR\fstateBackend\x12)\n" +
 	"\x10inline_threshold\x18\n" +
 	" \x01(\x05R\x0finlineThreshold\x12!\n" +
-	"\fobject_reuse\x18\v \x01(\bR\vobjectReuse\"\x8f\x02\n" +
+	"\fobject_reuse\x18\v \x01(\bR\vobjectReuse\x12\x1c\n" +
+	"\tunaligned\x18\f \x01(\bR\tunaligned\x124\n" +
+	"\x16channel_state_subtasks\x18\r \x01(\x05R\x14channelStateSubtasks\x120\n" +
+	"\x14channel_state_memory\x18\x0e \x01(\x03R\x12channelStateMemory\x122\n" +
+	"\adebloat\x18\x0f \x01(\v2\x18.weir.control.v1.DebloatR\adebloat\"\x8b\x01\n" +
+	"\aDebloat\x12\x18\n" +
+	"\aenabled\x18\x01 \x01(\bR\aenabled\x12\x16\n" +
+	"\x06period\x18\x02 \x01(\x03R\x06period\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\x03R\x06target\x12\x18\n" +
+	"\asamples\x18\x04 \x01(\x05R\asamples\x12\x1c\n" +
+	"\tthreshold\x18\x05 \x01(\x05R\tthreshold\"\xc5\x01\n" +
+	"\x10RecoveredChannel\x12\x12\n" +
+	"\x04gate\x18\x01 \x01(\x05R\x04gate\x12\x1a\n" +
+	"\bproducer\x18\x02 \x01(\x05R\bproducer\x12\x1a\n" +
+	"\bconsumer\x18\x03 \x01(\x05R\bconsumer\x12\x18\n" +
+	"\achannel\x18\x04 \x01(\x05R\achannel\x12\x16\n" +
+	"\x06filter\x18\x05 \x01(\bR\x06filter\x123\n" +
+	"\bcaptured\x18\x06 \x03(\v2\x17.weir.control.v1.HandleR\bcaptured\"\x8f\x02\n" +
 	"\tJobVertex\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\toperators\x18\x02 \x03(\tR\toperators\x12\x16\n" +
@@ -3241,14 +3640,16 @@ const file_control_proto_rawDesc = "" +
 	"\x0fmax_parallelism\x18\x06 \x01(\x05R\x0emaxParallelism\x12%\n" +
 	"\x0emax_configured\x18\a \x01(\bR\rmaxConfigured\x12\x16\n" +
 	"\x06inputs\x18\b \x03(\x05R\x06inputs\x12\x18\n" +
-	"\aoutputs\x18\t \x03(\x05R\aoutputs\"\x97\x01\n" +
+	"\aoutputs\x18\t \x03(\x05R\aoutputs\"\xc1\x01\n" +
 	"\aJobEdge\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x05R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x05R\x02to\x12#\n" +
 	"\rfrom_operator\x18\x03 \x01(\tR\ffromOperator\x12\x1f\n" +
 	"\vto_operator\x18\x04 \x01(\tR\n" +
 	"toOperator\x12\"\n" +
-	"\fpartitioning\x18\x05 \x01(\rR\fpartitioning\"\x9a\x01\n" +
+	"\fpartitioning\x18\x05 \x01(\rR\fpartitioning\x12\x14\n" +
+	"\x05input\x18\x06 \x01(\x05R\x05input\x12\x12\n" +
+	"\x04side\x18\a \x01(\tR\x04side\"\x9a\x01\n" +
 	"\bJobGraph\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x126\n" +
@@ -3256,7 +3657,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05edges\x18\x04 \x03(\v2\x18.weir.control.v1.JobEdgeR\x05edges\"8\n" +
 	"\x06Splits\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
-	"\x06splits\x18\x02 \x03(\fR\x06splits\"\xcd\x05\n" +
+	"\x06splits\x18\x02 \x03(\fR\x06splits\"\x8e\x06\n" +
 	"\x06Deploy\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x19\n" +
 	"\bjob_name\x18\x02 \x01(\tR\ajobName\x12\x1e\n" +
@@ -3277,7 +3678,8 @@ const file_control_proto_rawDesc = "" +
 	"\tdirectory\x18\f \x01(\tR\tdirectory\x12#\n" +
 	"\rrestored_from\x18\r \x01(\x03R\frestoredFrom\x128\n" +
 	"\arestore\x18\x0e \x03(\v2\x1e.weir.control.v1.OperatorStateR\arestore\x12/\n" +
-	"\x06splits\x18\x0f \x03(\v2\x17.weir.control.v1.SplitsR\x06splits\x1a9\n" +
+	"\x06splits\x18\x0f \x03(\v2\x17.weir.control.v1.SplitsR\x06splits\x12?\n" +
+	"\trecovered\x18\x10 \x03(\v2!.weir.control.v1.RecoveredChannelR\trecovered\x1a9\n" +
 	"\vParamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012W\n" +
@@ -3296,7 +3698,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_control_proto_goTypes = []any{
 	(*Attempt)(nil),           // 0: weir.control.v1.Attempt
 	(*Failure)(nil),           // 1: weir.control.v1.Failure
@@ -3304,39 +3706,42 @@ var file_control_proto_goTypes = []any{
 	(*KeyedState)(nil),        // 3: weir.control.v1.KeyedState
 	(*Schema)(nil),            // 4: weir.control.v1.Schema
 	(*OperatorState)(nil),     // 5: weir.control.v1.OperatorState
-	(*CheckpointMetrics)(nil), // 6: weir.control.v1.CheckpointMetrics
-	(*TaskStats)(nil),         // 7: weir.control.v1.TaskStats
-	(*Barrier)(nil),           // 8: weir.control.v1.Barrier
-	(*ToJobManager)(nil),      // 9: weir.control.v1.ToJobManager
-	(*Register)(nil),          // 10: weir.control.v1.Register
-	(*Heartbeat)(nil),         // 11: weir.control.v1.Heartbeat
-	(*TaskStateChanged)(nil),  // 12: weir.control.v1.TaskStateChanged
-	(*Acknowledge)(nil),       // 13: weir.control.v1.Acknowledge
-	(*Decline)(nil),           // 14: weir.control.v1.Decline
-	(*BarrierSent)(nil),       // 15: weir.control.v1.BarrierSent
-	(*OperatorEvent)(nil),     // 16: weir.control.v1.OperatorEvent
-	(*OperatorEventAck)(nil),  // 17: weir.control.v1.OperatorEventAck
-	(*ToTaskManager)(nil),     // 18: weir.control.v1.ToTaskManager
-	(*Registered)(nil),        // 19: weir.control.v1.Registered
-	(*Refused)(nil),           // 20: weir.control.v1.Refused
-	(*Cancel)(nil),            // 21: weir.control.v1.Cancel
-	(*Forget)(nil),            // 22: weir.control.v1.Forget
-	(*HeartbeatAck)(nil),      // 23: weir.control.v1.HeartbeatAck
-	(*TriggerCheckpoint)(nil), // 24: weir.control.v1.TriggerCheckpoint
-	(*NotifyComplete)(nil),    // 25: weir.control.v1.NotifyComplete
-	(*NotifyAborted)(nil),     // 26: weir.control.v1.NotifyAborted
-	(*Location)(nil),          // 27: weir.control.v1.Location
-	(*InputChannel)(nil),      // 28: weir.control.v1.InputChannel
-	(*InputGate)(nil),         // 29: weir.control.v1.InputGate
-	(*Consumer)(nil),          // 30: weir.control.v1.Consumer
-	(*ResultPartition)(nil),   // 31: weir.control.v1.ResultPartition
-	(*TaskOptions)(nil),       // 32: weir.control.v1.TaskOptions
-	(*JobVertex)(nil),         // 33: weir.control.v1.JobVertex
-	(*JobEdge)(nil),           // 34: weir.control.v1.JobEdge
-	(*JobGraph)(nil),          // 35: weir.control.v1.JobGraph
-	(*Splits)(nil),            // 36: weir.control.v1.Splits
-	(*Deploy)(nil),            // 37: weir.control.v1.Deploy
-	nil,                       // 38: weir.control.v1.Deploy.ParamsEntry
+	(*ChannelState)(nil),      // 6: weir.control.v1.ChannelState
+	(*CheckpointMetrics)(nil), // 7: weir.control.v1.CheckpointMetrics
+	(*TaskStats)(nil),         // 8: weir.control.v1.TaskStats
+	(*Barrier)(nil),           // 9: weir.control.v1.Barrier
+	(*ToJobManager)(nil),      // 10: weir.control.v1.ToJobManager
+	(*Register)(nil),          // 11: weir.control.v1.Register
+	(*Heartbeat)(nil),         // 12: weir.control.v1.Heartbeat
+	(*TaskStateChanged)(nil),  // 13: weir.control.v1.TaskStateChanged
+	(*Acknowledge)(nil),       // 14: weir.control.v1.Acknowledge
+	(*Decline)(nil),           // 15: weir.control.v1.Decline
+	(*BarrierSent)(nil),       // 16: weir.control.v1.BarrierSent
+	(*OperatorEvent)(nil),     // 17: weir.control.v1.OperatorEvent
+	(*OperatorEventAck)(nil),  // 18: weir.control.v1.OperatorEventAck
+	(*ToTaskManager)(nil),     // 19: weir.control.v1.ToTaskManager
+	(*Registered)(nil),        // 20: weir.control.v1.Registered
+	(*Refused)(nil),           // 21: weir.control.v1.Refused
+	(*Cancel)(nil),            // 22: weir.control.v1.Cancel
+	(*Forget)(nil),            // 23: weir.control.v1.Forget
+	(*HeartbeatAck)(nil),      // 24: weir.control.v1.HeartbeatAck
+	(*TriggerCheckpoint)(nil), // 25: weir.control.v1.TriggerCheckpoint
+	(*NotifyComplete)(nil),    // 26: weir.control.v1.NotifyComplete
+	(*NotifyAborted)(nil),     // 27: weir.control.v1.NotifyAborted
+	(*Location)(nil),          // 28: weir.control.v1.Location
+	(*InputChannel)(nil),      // 29: weir.control.v1.InputChannel
+	(*InputGate)(nil),         // 30: weir.control.v1.InputGate
+	(*Consumer)(nil),          // 31: weir.control.v1.Consumer
+	(*ResultPartition)(nil),   // 32: weir.control.v1.ResultPartition
+	(*TaskOptions)(nil),       // 33: weir.control.v1.TaskOptions
+	(*Debloat)(nil),           // 34: weir.control.v1.Debloat
+	(*RecoveredChannel)(nil),  // 35: weir.control.v1.RecoveredChannel
+	(*JobVertex)(nil),         // 36: weir.control.v1.JobVertex
+	(*JobEdge)(nil),           // 37: weir.control.v1.JobEdge
+	(*JobGraph)(nil),          // 38: weir.control.v1.JobGraph
+	(*Splits)(nil),            // 39: weir.control.v1.Splits
+	(*Deploy)(nil),            // 40: weir.control.v1.Deploy
+	nil,                       // 41: weir.control.v1.Deploy.ParamsEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: weir.control.v1.Failure.cause:type_name -> weir.control.v1.Attempt
@@ -3344,65 +3749,70 @@ var file_control_proto_depIdxs = []int32{
 	3,  // 2: weir.control.v1.OperatorState.keyed:type_name -> weir.control.v1.KeyedState
 	2,  // 3: weir.control.v1.OperatorState.elements:type_name -> weir.control.v1.Handle
 	4,  // 4: weir.control.v1.OperatorState.schemas:type_name -> weir.control.v1.Schema
-	0,  // 5: weir.control.v1.TaskStats.attempt:type_name -> weir.control.v1.Attempt
-	10, // 6: weir.control.v1.ToJobManager.register:type_name -> weir.control.v1.Register
-	11, // 7: weir.control.v1.ToJobManager.heartbeat:type_name -> weir.control.v1.Heartbeat
-	12, // 8: weir.control.v1.ToJobManager.task_state:type_name -> weir.control.v1.TaskStateChanged
-	13, // 9: weir.control.v1.ToJobManager.acknowledge:type_name -> weir.control.v1.Acknowledge
-	14, // 10: weir.control.v1.ToJobManager.decline:type_name -> weir.control.v1.Decline
-	15, // 11: weir.control.v1.ToJobManager.barrier_sent:type_name -> weir.control.v1.BarrierSent
-	16, // 12: weir.control.v1.ToJobManager.operator_event:type_name -> weir.control.v1.OperatorEvent
-	17, // 13: weir.control.v1.ToJobManager.operator_event_ack:type_name -> weir.control.v1.OperatorEventAck
-	0,  // 14: weir.control.v1.Register.running:type_name -> weir.control.v1.Attempt
-	7,  // 15: weir.control.v1.Heartbeat.tasks:type_name -> weir.control.v1.TaskStats
-	0,  // 16: weir.control.v1.TaskStateChanged.attempt:type_name -> weir.control.v1.Attempt
-	1,  // 17: weir.control.v1.TaskStateChanged.failure:type_name -> weir.control.v1.Failure
-	0,  // 18: weir.control.v1.Acknowledge.attempt:type_name -> weir.control.v1.Attempt
-	5,  // 19: weir.control.v1.Acknowledge.operators:type_name -> weir.control.v1.OperatorState
-	6,  // 20: weir.control.v1.Acknowledge.metrics:type_name -> weir.control.v1.CheckpointMetrics
-	0,  // 21: weir.control.v1.Decline.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 22: weir.control.v1.BarrierSent.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 23: weir.control.v1.OperatorEvent.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 24: weir.control.v1.OperatorEventAck.attempt:type_name -> weir.control.v1.Attempt
-	19, // 25: weir.control.v1.ToTaskManager.registered:type_name -> weir.control.v1.Registered
-	20, // 26: weir.control.v1.ToTaskManager.refused:type_name -> weir.control.v1.Refused
-	37, // 27: weir.control.v1.ToTaskManager.deploy:type_name -> weir.control.v1.Deploy
-	21, // 28: weir.control.v1.ToTaskManager.cancel:type_name -> weir.control.v1.Cancel
-	24, // 29: weir.control.v1.ToTaskManager.trigger:type_name -> weir.control.v1.TriggerCheckpoint
-	25, // 30: weir.control.v1.ToTaskManager.notify_complete:type_name -> weir.control.v1.NotifyComplete
-	26, // 31: weir.control.v1.ToTaskManager.notify_aborted:type_name -> weir.control.v1.NotifyAborted
-	22, // 32: weir.control.v1.ToTaskManager.forget:type_name -> weir.control.v1.Forget
-	23, // 33: weir.control.v1.ToTaskManager.heartbeat_ack:type_name -> weir.control.v1.HeartbeatAck
-	16, // 34: weir.control.v1.ToTaskManager.operator_event:type_name -> weir.control.v1.OperatorEvent
-	0,  // 35: weir.control.v1.Cancel.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 36: weir.control.v1.Forget.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 37: weir.control.v1.TriggerCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	8,  // 38: weir.control.v1.TriggerCheckpoint.barrier:type_name -> weir.control.v1.Barrier
-	0,  // 39: weir.control.v1.NotifyComplete.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 40: weir.control.v1.NotifyAborted.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 41: weir.control.v1.InputChannel.producer:type_name -> weir.control.v1.Attempt
-	27, // 42: weir.control.v1.InputChannel.at:type_name -> weir.control.v1.Location
-	28, // 43: weir.control.v1.InputGate.channels:type_name -> weir.control.v1.InputChannel
-	0,  // 44: weir.control.v1.Consumer.attempt:type_name -> weir.control.v1.Attempt
-	27, // 45: weir.control.v1.Consumer.at:type_name -> weir.control.v1.Location
-	30, // 46: weir.control.v1.ResultPartition.consumers:type_name -> weir.control.v1.Consumer
-	33, // 47: weir.control.v1.JobGraph.vertices:type_name -> weir.control.v1.JobVertex
-	34, // 48: weir.control.v1.JobGraph.edges:type_name -> weir.control.v1.JobEdge
-	0,  // 49: weir.control.v1.Deploy.attempt:type_name -> weir.control.v1.Attempt
-	38, // 50: weir.control.v1.Deploy.params:type_name -> weir.control.v1.Deploy.ParamsEntry
-	35, // 51: weir.control.v1.Deploy.graph:type_name -> weir.control.v1.JobGraph
-	29, // 52: weir.control.v1.Deploy.inputs:type_name -> weir.control.v1.InputGate
-	31, // 53: weir.control.v1.Deploy.outputs:type_name -> weir.control.v1.ResultPartition
-	32, // 54: weir.control.v1.Deploy.options:type_name -> weir.control.v1.TaskOptions
-	5,  // 55: weir.control.v1.Deploy.restore:type_name -> weir.control.v1.OperatorState
-	36, // 56: weir.control.v1.Deploy.splits:type_name -> weir.control.v1.Splits
-	9,  // 57: weir.control.v1.Control.Session:input_type -> weir.control.v1.ToJobManager
-	18, // 58: weir.control.v1.Control.Session:output_type -> weir.control.v1.ToTaskManager
-	58, // [58:59] is the sub-list for method output_type
-	57, // [57:58] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	2,  // 5: weir.control.v1.ChannelState.handle:type_name -> weir.control.v1.Handle
+	0,  // 6: weir.control.v1.TaskStats.attempt:type_name -> weir.control.v1.Attempt
+	11, // 7: weir.control.v1.ToJobManager.register:type_name -> weir.control.v1.Register
+	12, // 8: weir.control.v1.ToJobManager.heartbeat:type_name -> weir.control.v1.Heartbeat
+	13, // 9: weir.control.v1.ToJobManager.task_state:type_name -> weir.control.v1.TaskStateChanged
+	14, // 10: weir.control.v1.ToJobManager.acknowledge:type_name -> weir.control.v1.Acknowledge
+	15, // 11: weir.control.v1.ToJobManager.decline:type_name -> weir.control.v1.Decline
+	16, // 12: weir.control.v1.ToJobManager.barrier_sent:type_name -> weir.control.v1.BarrierSent
+	17, // 13: weir.control.v1.ToJobManager.operator_event:type_name -> weir.control.v1.OperatorEvent
+	18, // 14: weir.control.v1.ToJobManager.operator_event_ack:type_name -> weir.control.v1.OperatorEventAck
+	0,  // 15: weir.control.v1.Register.running:type_name -> weir.control.v1.Attempt
+	8,  // 16: weir.control.v1.Heartbeat.tasks:type_name -> weir.control.v1.TaskStats
+	0,  // 17: weir.control.v1.TaskStateChanged.attempt:type_name -> weir.control.v1.Attempt
+	1,  // 18: weir.control.v1.TaskStateChanged.failure:type_name -> weir.control.v1.Failure
+	0,  // 19: weir.control.v1.Acknowledge.attempt:type_name -> weir.control.v1.Attempt
+	5,  // 20: weir.control.v1.Acknowledge.operators:type_name -> weir.control.v1.OperatorState
+	7,  // 21: weir.control.v1.Acknowledge.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	6,  // 22: weir.control.v1.Acknowledge.channels:type_name -> weir.control.v1.ChannelState
+	0,  // 23: weir.control.v1.Decline.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 24: weir.control.v1.BarrierSent.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 25: weir.control.v1.OperatorEvent.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 26: weir.control.v1.OperatorEventAck.attempt:type_name -> weir.control.v1.Attempt
+	20, // 27: weir.control.v1.ToTaskManager.registered:type_name -> weir.control.v1.Registered
+	21, // 28: weir.control.v1.ToTaskManager.refused:type_name -> weir.control.v1.Refused
+	40, // 29: weir.control.v1.ToTaskManager.deploy:type_name -> weir.control.v1.Deploy
+	22, // 30: weir.control.v1.ToTaskManager.cancel:type_name -> weir.control.v1.Cancel
+	25, // 31: weir.control.v1.ToTaskManager.trigger:type_name -> weir.control.v1.TriggerCheckpoint
+	26, // 32: weir.control.v1.ToTaskManager.notify_complete:type_name -> weir.control.v1.NotifyComplete
+	27, // 33: weir.control.v1.ToTaskManager.notify_aborted:type_name -> weir.control.v1.NotifyAborted
+	23, // 34: weir.control.v1.ToTaskManager.forget:type_name -> weir.control.v1.Forget
+	24, // 35: weir.control.v1.ToTaskManager.heartbeat_ack:type_name -> weir.control.v1.HeartbeatAck
+	17, // 36: weir.control.v1.ToTaskManager.operator_event:type_name -> weir.control.v1.OperatorEvent
+	0,  // 37: weir.control.v1.Cancel.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 38: weir.control.v1.Forget.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 39: weir.control.v1.TriggerCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	9,  // 40: weir.control.v1.TriggerCheckpoint.barrier:type_name -> weir.control.v1.Barrier
+	0,  // 41: weir.control.v1.NotifyComplete.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 42: weir.control.v1.NotifyAborted.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 43: weir.control.v1.InputChannel.producer:type_name -> weir.control.v1.Attempt
+	28, // 44: weir.control.v1.InputChannel.at:type_name -> weir.control.v1.Location
+	29, // 45: weir.control.v1.InputGate.channels:type_name -> weir.control.v1.InputChannel
+	0,  // 46: weir.control.v1.Consumer.attempt:type_name -> weir.control.v1.Attempt
+	28, // 47: weir.control.v1.Consumer.at:type_name -> weir.control.v1.Location
+	31, // 48: weir.control.v1.ResultPartition.consumers:type_name -> weir.control.v1.Consumer
+	34, // 49: weir.control.v1.TaskOptions.debloat:type_name -> weir.control.v1.Debloat
+	2,  // 50: weir.control.v1.RecoveredChannel.captured:type_name -> weir.control.v1.Handle
+	36, // 51: weir.control.v1.JobGraph.vertices:type_name -> weir.control.v1.JobVertex
+	37, // 52: weir.control.v1.JobGraph.edges:type_name -> weir.control.v1.JobEdge
+	0,  // 53: weir.control.v1.Deploy.attempt:type_name -> weir.control.v1.Attempt
+	41, // 54: weir.control.v1.Deploy.params:type_name -> weir.control.v1.Deploy.ParamsEntry
+	38, // 55: weir.control.v1.Deploy.graph:type_name -> weir.control.v1.JobGraph
+	30, // 56: weir.control.v1.Deploy.inputs:type_name -> weir.control.v1.InputGate
+	32, // 57: weir.control.v1.Deploy.outputs:type_name -> weir.control.v1.ResultPartition
+	33, // 58: weir.control.v1.Deploy.options:type_name -> weir.control.v1.TaskOptions
+	5,  // 59: weir.control.v1.Deploy.restore:type_name -> weir.control.v1.OperatorState
+	39, // 60: weir.control.v1.Deploy.splits:type_name -> weir.control.v1.Splits
+	35, // 61: weir.control.v1.Deploy.recovered:type_name -> weir.control.v1.RecoveredChannel
+	10, // 62: weir.control.v1.Control.Session:input_type -> weir.control.v1.ToJobManager
+	19, // 63: weir.control.v1.Control.Session:output_type -> weir.control.v1.ToTaskManager
+	63, // [63:64] is the sub-list for method output_type
+	62, // [62:63] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3410,7 +3820,7 @@ func file_control_proto_init() {
 	if File_control_proto != nil {
 		return
 	}
-	file_control_proto_msgTypes[9].OneofWrappers = []any{
+	file_control_proto_msgTypes[10].OneofWrappers = []any{
 		(*ToJobManager_Register)(nil),
 		(*ToJobManager_Heartbeat)(nil),
 		(*ToJobManager_TaskState)(nil),
@@ -3420,7 +3830,7 @@ func file_control_proto_init() {
 		(*ToJobManager_OperatorEvent)(nil),
 		(*ToJobManager_OperatorEventAck)(nil),
 	}
-	file_control_proto_msgTypes[18].OneofWrappers = []any{
+	file_control_proto_msgTypes[19].OneofWrappers = []any{
 		(*ToTaskManager_Registered)(nil),
 		(*ToTaskManager_Refused)(nil),
 		(*ToTaskManager_Deploy)(nil),
@@ -3438,7 +3848,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -444,6 +444,100 @@ func (x *Subtask) GetSchemas() []*Schema {
 	return nil
 }
 
+// Channel is in-flight data: what one end of one channel captured. A reader that
+// skipped it would lose records, so a file with such records has version 2.
+type Channel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromOperator  string                 `protobuf:"bytes,1,opt,name=from_operator,json=fromOperator,proto3" json:"from_operator,omitempty"` // names of the operators that the edge connects
+	ToOperator    string                 `protobuf:"bytes,2,opt,name=to_operator,json=toOperator,proto3" json:"to_operator,omitempty"`
+	Input         int32                  `protobuf:"varint,3,opt,name=input,proto3" json:"input,omitempty"`       // among the inputs of to_operator
+	Side          uint32                 `protobuf:"varint,4,opt,name=side,proto3" json:"side,omitempty"`         // weir.ChannelSide: 0 the consumer's, 1 the producer's
+	Producer      int32                  `protobuf:"varint,5,opt,name=producer,proto3" json:"producer,omitempty"` // subtasks
+	Consumer      int32                  `protobuf:"varint,6,opt,name=consumer,proto3" json:"consumer,omitempty"`
+	Handle        *Handle                `protobuf:"bytes,7,opt,name=handle,proto3" json:"handle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Channel) Reset() {
+	*x = Channel{}
+	mi := &file_snapshot_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Channel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Channel) ProtoMessage() {}
+
+func (x *Channel) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshot_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Channel.ProtoReflect.Descriptor instead.
+func (*Channel) Descriptor() ([]byte, []int) {
+	return file_snapshot_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Channel) GetFromOperator() string {
+	if x != nil {
+		return x.FromOperator
+	}
+	return ""
+}
+
+func (x *Channel) GetToOperator() string {
+	if x != nil {
+		return x.ToOperator
+	}
+	return ""
+}
+
+func (x *Channel) GetInput() int32 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *Channel) GetSide() uint32 {
+	if x != nil {
+		return x.Side
+	}
+	return 0
+}
+
+func (x *Channel) GetProducer() int32 {
+	if x != nil {
+		return x.Producer
+	}
+	return 0
+}
+
+func (x *Channel) GetConsumer() int32 {
+	if x != nil {
+		return x.Consumer
+	}
+	return 0
+}
+
+func (x *Channel) GetHandle() *Handle {
+	if x != nil {
+		return x.Handle
+	}
+	return nil
+}
+
 // Coordinator is the state of an operator coordinator, for example of a source's
 // enumerator.
 type Coordinator struct {
@@ -457,7 +551,7 @@ type Coordinator struct {
 
 func (x *Coordinator) Reset() {
 	*x = Coordinator{}
-	mi := &file_snapshot_proto_msgTypes[5]
+	mi := &file_snapshot_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +563,7 @@ func (x *Coordinator) String() string {
 func (*Coordinator) ProtoMessage() {}
 
 func (x *Coordinator) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[5]
+	mi := &file_snapshot_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +576,7 @@ func (x *Coordinator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coordinator.ProtoReflect.Descriptor instead.
 func (*Coordinator) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{5}
+	return file_snapshot_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Coordinator) GetOperatorId() []byte {
@@ -518,7 +612,7 @@ type KeyedState struct {
 
 func (x *KeyedState) Reset() {
 	*x = KeyedState{}
-	mi := &file_snapshot_proto_msgTypes[6]
+	mi := &file_snapshot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +624,7 @@ func (x *KeyedState) String() string {
 func (*KeyedState) ProtoMessage() {}
 
 func (x *KeyedState) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[6]
+	mi := &file_snapshot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +637,7 @@ func (x *KeyedState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyedState.ProtoReflect.Descriptor instead.
 func (*KeyedState) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{6}
+	return file_snapshot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *KeyedState) GetFirstKeyGroup() int32 {
@@ -588,7 +682,7 @@ type Handle struct {
 
 func (x *Handle) Reset() {
 	*x = Handle{}
-	mi := &file_snapshot_proto_msgTypes[7]
+	mi := &file_snapshot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +694,7 @@ func (x *Handle) String() string {
 func (*Handle) ProtoMessage() {}
 
 func (x *Handle) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[7]
+	mi := &file_snapshot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +707,7 @@ func (x *Handle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handle.ProtoReflect.Descriptor instead.
 func (*Handle) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{7}
+	return file_snapshot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Handle) GetInline() []byte {
@@ -663,7 +757,7 @@ type Schema struct {
 
 func (x *Schema) Reset() {
 	*x = Schema{}
-	mi := &file_snapshot_proto_msgTypes[8]
+	mi := &file_snapshot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +769,7 @@ func (x *Schema) String() string {
 func (*Schema) ProtoMessage() {}
 
 func (x *Schema) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[8]
+	mi := &file_snapshot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +782,7 @@ func (x *Schema) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schema.ProtoReflect.Descriptor instead.
 func (*Schema) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{8}
+	return file_snapshot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Schema) GetState() string {
@@ -718,13 +812,14 @@ type Footer struct {
 	Subtasks      uint64                 `protobuf:"varint,1,opt,name=subtasks,proto3" json:"subtasks,omitempty"`                       // number of Subtask records
 	Coordinators  uint64                 `protobuf:"varint,2,opt,name=coordinators,proto3" json:"coordinators,omitempty"`               // number of Coordinator records
 	StateBytes    uint64                 `protobuf:"varint,3,opt,name=state_bytes,json=stateBytes,proto3" json:"state_bytes,omitempty"` // sum of the lengths of all handles
+	Channels      uint64                 `protobuf:"varint,4,opt,name=channels,proto3" json:"channels,omitempty"`                       // number of Channel records
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Footer) Reset() {
 	*x = Footer{}
-	mi := &file_snapshot_proto_msgTypes[9]
+	mi := &file_snapshot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +831,7 @@ func (x *Footer) String() string {
 func (*Footer) ProtoMessage() {}
 
 func (x *Footer) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[9]
+	mi := &file_snapshot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +844,7 @@ func (x *Footer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Footer.ProtoReflect.Descriptor instead.
 func (*Footer) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{9}
+	return file_snapshot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Footer) GetSubtasks() uint64 {
@@ -773,6 +868,13 @@ func (x *Footer) GetStateBytes() uint64 {
 	return 0
 }
 
+func (x *Footer) GetChannels() uint64 {
+	if x != nil {
+		return x.Channels
+	}
+	return 0
+}
+
 // Contents is the table of contents of a state file.
 type Contents struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -789,7 +891,7 @@ type Contents struct {
 
 func (x *Contents) Reset() {
 	*x = Contents{}
-	mi := &file_snapshot_proto_msgTypes[10]
+	mi := &file_snapshot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +903,7 @@ func (x *Contents) String() string {
 func (*Contents) ProtoMessage() {}
 
 func (x *Contents) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[10]
+	mi := &file_snapshot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +916,7 @@ func (x *Contents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contents.ProtoReflect.Descriptor instead.
 func (*Contents) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{10}
+	return file_snapshot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Contents) GetJobId() []byte {
@@ -878,7 +980,7 @@ type Section struct {
 
 func (x *Section) Reset() {
 	*x = Section{}
-	mi := &file_snapshot_proto_msgTypes[11]
+	mi := &file_snapshot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +992,7 @@ func (x *Section) String() string {
 func (*Section) ProtoMessage() {}
 
 func (x *Section) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshot_proto_msgTypes[11]
+	mi := &file_snapshot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1005,7 @@ func (x *Section) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Section.ProtoReflect.Descriptor instead.
 func (*Section) Descriptor() ([]byte, []int) {
-	return file_snapshot_proto_rawDescGZIP(), []int{11}
+	return file_snapshot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Section) GetLabel() string {
@@ -978,7 +1080,16 @@ const file_snapshot_proto_rawDesc = "" +
 	"\bfinished\x18\x05 \x01(\bR\bfinished\x122\n" +
 	"\x05keyed\x18\x06 \x03(\v2\x1c.weir.snapshot.v1.KeyedStateR\x05keyed\x124\n" +
 	"\belements\x18\a \x03(\v2\x18.weir.snapshot.v1.HandleR\belements\x122\n" +
-	"\aschemas\x18\b \x03(\v2\x18.weir.snapshot.v1.SchemaR\aschemas\"\x83\x01\n" +
+	"\aschemas\x18\b \x03(\v2\x18.weir.snapshot.v1.SchemaR\aschemas\"\xe3\x01\n" +
+	"\aChannel\x12#\n" +
+	"\rfrom_operator\x18\x01 \x01(\tR\ffromOperator\x12\x1f\n" +
+	"\vto_operator\x18\x02 \x01(\tR\n" +
+	"toOperator\x12\x14\n" +
+	"\x05input\x18\x03 \x01(\x05R\x05input\x12\x12\n" +
+	"\x04side\x18\x04 \x01(\rR\x04side\x12\x1a\n" +
+	"\bproducer\x18\x05 \x01(\x05R\bproducer\x12\x1a\n" +
+	"\bconsumer\x18\x06 \x01(\x05R\bconsumer\x120\n" +
+	"\x06handle\x18\a \x01(\v2\x18.weir.snapshot.v1.HandleR\x06handle\"\x83\x01\n" +
 	"\vCoordinator\x12\x1f\n" +
 	"\voperator_id\x18\x01 \x01(\fR\n" +
 	"operatorId\x12#\n" +
@@ -999,12 +1110,13 @@ const file_snapshot_proto_rawDesc = "" +
 	"\x06Schema\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\tR\x05value\"i\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\"\x85\x01\n" +
 	"\x06Footer\x12\x1a\n" +
 	"\bsubtasks\x18\x01 \x01(\x04R\bsubtasks\x12\"\n" +
 	"\fcoordinators\x18\x02 \x01(\x04R\fcoordinators\x12\x1f\n" +
 	"\vstate_bytes\x18\x03 \x01(\x04R\n" +
-	"stateBytes\"\xec\x01\n" +
+	"stateBytes\x12\x1a\n" +
+	"\bchannels\x18\x04 \x01(\x04R\bchannels\"\xec\x01\n" +
 	"\bContents\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\fR\x05jobId\x12#\n" +
 	"\rcheckpoint_id\x18\x02 \x01(\x03R\fcheckpointId\x12\x16\n" +
@@ -1031,36 +1143,38 @@ func file_snapshot_proto_rawDescGZIP() []byte {
 	return file_snapshot_proto_rawDescData
 }
 
-var file_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_snapshot_proto_goTypes = []any{
 	(*Header)(nil),      // 0: weir.snapshot.v1.Header
 	(*Param)(nil),       // 1: weir.snapshot.v1.Param
 	(*Vertex)(nil),      // 2: weir.snapshot.v1.Vertex
 	(*Operator)(nil),    // 3: weir.snapshot.v1.Operator
 	(*Subtask)(nil),     // 4: weir.snapshot.v1.Subtask
-	(*Coordinator)(nil), // 5: weir.snapshot.v1.Coordinator
-	(*KeyedState)(nil),  // 6: weir.snapshot.v1.KeyedState
-	(*Handle)(nil),      // 7: weir.snapshot.v1.Handle
-	(*Schema)(nil),      // 8: weir.snapshot.v1.Schema
-	(*Footer)(nil),      // 9: weir.snapshot.v1.Footer
-	(*Contents)(nil),    // 10: weir.snapshot.v1.Contents
-	(*Section)(nil),     // 11: weir.snapshot.v1.Section
+	(*Channel)(nil),     // 5: weir.snapshot.v1.Channel
+	(*Coordinator)(nil), // 6: weir.snapshot.v1.Coordinator
+	(*KeyedState)(nil),  // 7: weir.snapshot.v1.KeyedState
+	(*Handle)(nil),      // 8: weir.snapshot.v1.Handle
+	(*Schema)(nil),      // 9: weir.snapshot.v1.Schema
+	(*Footer)(nil),      // 10: weir.snapshot.v1.Footer
+	(*Contents)(nil),    // 11: weir.snapshot.v1.Contents
+	(*Section)(nil),     // 12: weir.snapshot.v1.Section
 }
 var file_snapshot_proto_depIdxs = []int32{
 	1,  // 0: weir.snapshot.v1.Header.params:type_name -> weir.snapshot.v1.Param
 	2,  // 1: weir.snapshot.v1.Header.vertices:type_name -> weir.snapshot.v1.Vertex
 	3,  // 2: weir.snapshot.v1.Vertex.operators:type_name -> weir.snapshot.v1.Operator
-	6,  // 3: weir.snapshot.v1.Subtask.keyed:type_name -> weir.snapshot.v1.KeyedState
-	7,  // 4: weir.snapshot.v1.Subtask.elements:type_name -> weir.snapshot.v1.Handle
-	8,  // 5: weir.snapshot.v1.Subtask.schemas:type_name -> weir.snapshot.v1.Schema
-	7,  // 6: weir.snapshot.v1.Coordinator.state:type_name -> weir.snapshot.v1.Handle
-	7,  // 7: weir.snapshot.v1.KeyedState.handle:type_name -> weir.snapshot.v1.Handle
-	11, // 8: weir.snapshot.v1.Contents.sections:type_name -> weir.snapshot.v1.Section
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	7,  // 3: weir.snapshot.v1.Subtask.keyed:type_name -> weir.snapshot.v1.KeyedState
+	8,  // 4: weir.snapshot.v1.Subtask.elements:type_name -> weir.snapshot.v1.Handle
+	9,  // 5: weir.snapshot.v1.Subtask.schemas:type_name -> weir.snapshot.v1.Schema
+	8,  // 6: weir.snapshot.v1.Channel.handle:type_name -> weir.snapshot.v1.Handle
+	8,  // 7: weir.snapshot.v1.Coordinator.state:type_name -> weir.snapshot.v1.Handle
+	8,  // 8: weir.snapshot.v1.KeyedState.handle:type_name -> weir.snapshot.v1.Handle
+	12, // 9: weir.snapshot.v1.Contents.sections:type_name -> weir.snapshot.v1.Section
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_snapshot_proto_init() }
@@ -1074,7 +1188,7 @@ func file_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshot_proto_rawDesc), len(file_snapshot_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

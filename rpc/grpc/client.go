@@ -174,6 +174,7 @@ func checkpointOf(p *clientpb.CheckpointInfo) (c rpc.CheckpointInfo, err error) 
 	}
 	c.ID, c.Triggered, c.Duration = weir.CheckpointID(p.GetId()), timeOf(p.GetTriggered()), time.Duration(p.GetDuration())
 	c.Bytes, c.Path, c.Message = p.GetBytes(), p.GetPath(), p.GetMessage()
+	c.PersistedBytes, c.Unaligned = p.GetPersistedBytes(), p.GetUnaligned()
 	c.Subtasks, err = each(p.GetSubtasks(), func(s *clientpb.SubtaskCheckpoint) (rpc.SubtaskCheckpoint, error) {
 		a, err := attemptOf(s.GetAttempt())
 		return rpc.SubtaskCheckpoint{Vertex: s.GetVertex(), Attempt: a, Acknowledged: time.Duration(s.GetAcknowledged()), Metrics: checkpointMetricsOf(s.GetMetrics())}, err

@@ -27,7 +27,8 @@ func toJobManager(m rpc.Message) (*controlpb.ToJobManager, error) {
 	case rpc.AcknowledgeCheckpoint:
 		return &controlpb.ToJobManager{Message: &controlpb.ToJobManager_Acknowledge{Acknowledge: &controlpb.Acknowledge{
 			Attempt: attemptPB(m.Attempt), Checkpoint: int64(m.Checkpoint), Finished: m.State.Finished,
-			Operators: every(m.State.Operators, operatorStatePB), Metrics: checkpointMetricsPB(m.Metrics),
+			Operators: every(m.State.Operators, operatorStatePB), Channels: every(m.State.Channels, channelStatePB),
+			Metrics: checkpointMetricsPB(m.Metrics),
 		}}}, nil
 	case rpc.DeclineCheckpoint:
 		return &controlpb.ToJobManager{Message: &controlpb.ToJobManager_Decline{Decline: &controlpb.Decline{
@@ -195,6 +196,7 @@ func statsPB(s rpc.TaskStats) *controlpb.TaskStats {
 		Attempt: attemptPB(s.Attempt), RecordsIn: s.RecordsIn, RecordsOut: s.RecordsOut, BytesIn: s.BytesIn, BytesOut: s.BytesOut,
 		Busy: s.BusyRatio, BackPressured: s.BackPressured, Idle: s.IdleRatio,
 		BytesQueuedOut: s.BytesQueuedOut, BytesQueuedIn: s.BytesQueuedIn, BuffersInUse: s.BuffersInUse,
+		SoftBackPressured: s.SoftBackPressured, HardBackPressured: s.HardBackPressured, OutPoolUsage: s.OutPoolUsage, InPoolUsage: s.InPoolUsage,
 	}
 }
 
@@ -204,6 +206,7 @@ func statsOf(p *controlpb.TaskStats) (rpc.TaskStats, error) {
 		Attempt: a, RecordsIn: p.GetRecordsIn(), RecordsOut: p.GetRecordsOut(), BytesIn: p.GetBytesIn(), BytesOut: p.GetBytesOut(),
 		BusyRatio: p.GetBusy(), BackPressured: p.GetBackPressured(), IdleRatio: p.GetIdle(),
 		BytesQueuedOut: p.GetBytesQueuedOut(), BytesQueuedIn: p.GetBytesQueuedIn(), BuffersInUse: p.GetBuffersInUse(),
+		SoftBackPressured: p.GetSoftBackPressured(), HardBackPressured: p.GetHardBackPressured(), OutPoolUsage: p.GetOutPoolUsage(), InPoolUsage: p.GetInPoolUsage(),
 	}, err
 }
 
@@ -226,9 +229,13 @@ func acknowledgeOf(p *controlpb.Acknowledge) (rpc.Message, error) {
 		return nil, err
 	}
 	ops, err := each(p.GetOperators(), operatorStateOf)
+	if err != nil {
+		return nil, err
+	}
+	channels, err := each(p.GetChannels(), channelStateOf)
 	return rpc.AcknowledgeCheckpoint{
 		Attempt: a, Checkpoint: weir.CheckpointID(p.GetCheckpoint()),
-		State:   weir.TaskStateSnapshot{Operators: ops, Finished: p.GetFinished()},
+		State:   weir.TaskStateSnapshot{Operators: ops, Channels: channels, Finished: p.GetFinished()},
 		Metrics: checkpointMetricsOf(p.GetMetrics()),
 	}, err
 }

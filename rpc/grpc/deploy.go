@@ -18,6 +18,7 @@ func deployPB(d rpc.TaskDeployment) *controlpb.Deploy {
 		GraphHash: d.GraphHash[:], GraphText: d.GraphText, Graph: graphPB(d.Graph),
 		Inputs: every(d.Inputs, gatePB), Outputs: every(d.Outputs, partitionPB), Options: taskOptionsPB(d.Options),
 		Directory: d.Directory, RestoredFrom: int64(d.RestoredFrom), Restore: every(d.Restore, operatorStatePB),
+		Recovered: every(d.Recovered, recoveredPB),
 	}
 	for source, splits := range d.Splits {
 		p.Splits = append(p.Splits, &controlpb.Splits{Source: source, Splits: splits})
@@ -48,6 +49,9 @@ func deployOf(p *controlpb.Deploy) (d rpc.TaskDeployment, err error) {
 	if d.Restore, err = each(p.GetRestore(), operatorStateOf); err != nil {
 		return d, fmt.Errorf("restored state: %w", err)
 	}
+	if d.Recovered, err = recoveredOf(p.GetRecovered(), d.Inputs); err != nil {
+		return d, fmt.Errorf("recovered channels: %w", err)
+	}
 	d.JobName, d.Entrypoint, d.Params, d.CodeID = p.GetJobName(), p.GetEntrypoint(), p.GetParams(), p.GetCodeId()
 	d.GraphText, d.Directory = p.GetGraphText(), p.GetDirectory()
 	d.Options = taskOptionsOf(p.GetOptions())
@@ -59,6 +63,30 @@ func deployOf(p *controlpb.Deploy) (d rpc.TaskDeployment, err error) {
 		}
 	}
 	return d, nil
+}
+
+func recoveredPB(r rpc.RecoveredChannel) *controlpb.RecoveredChannel {
+	return &controlpb.RecoveredChannel{
+		Gate: int32(r.Gate), Producer: r.Producer, Consumer: r.Consumer, Channel: int32(r.Channel), Filter: r.Filter,
+		Captured: every(r.Captured, handlePB),
+	}
+}
+
+// recoveredOf checks that each names a gate of the task, and a channel of the gate or
+// none.
+func recoveredOf(list []*controlpb.RecoveredChannel, gates []rpc.InputGate) ([]rpc.RecoveredChannel, error) {
+	return each(list, func(p *controlpb.RecoveredChannel) (r rpc.RecoveredChannel, err error) {
+		gate, channel := int(p.GetGate()), int(p.GetChannel())
+		if gate < 0 || gate >= len(gates) {
+			return r, fmt.Errorf("gate %d of %d", gate, len(gates))
+		}
+		if channel < -1 || channel >= len(gates[gate].Channels) || p.GetProducer() < 0 || p.GetConsumer() < 0 {
+			return r, fmt.Errorf("channel %d of %d for data from subtask %d to %d", channel, len(gates[gate].Channels), p.GetProducer(), p.GetConsumer())
+		}
+		r = rpc.RecoveredChannel{Gate: gate, Producer: p.GetProducer(), Consumer: p.GetConsumer(), Channel: channel, Filter: p.GetFilter()}
+		r.Captured, err = each(p.GetCaptured(), handleOf)
+		return r, err
+	})
 }
 
 func locationPB(l rpc.Location) *controlpb.Location {
@@ -78,7 +106,7 @@ func gatePB(g rpc.InputGate) *controlpb.InputGate {
 
 func gateOf(p *controlpb.InputGate) (g rpc.InputGate, err error) {
 	g.Edge = int(p.GetEdge())
-	if g.Partitioning, err = enum("partitioning", p.GetPartitioning(), jobgraph.Rebalance); err != nil {
+	if g.Partitioning, err = enum("partitioning", p.GetPartitioning(), jobgraph.Custom); err != nil {
 		return g, err
 	}
 	g.Channels, err = each(p.GetChannels(), func(c *controlpb.InputChannel) (rpc.InputChannel, error) {
@@ -97,7 +125,7 @@ func gateOf(p *controlpb.InputGate) (g rpc.InputGate, err error) {
 
 func partitionPB(r rpc.ResultPartition) *controlpb.ResultPartition {
 	return &controlpb.ResultPartition{
-		Edge: int32(r.Edge), Partitioning: uint32(r.Partitioning), MaxParallelism: int32(r.MaxParallelism),
+		Edge: int32(r.Edge), Partitioning: uint32(r.Partitioning), MaxParallelism: int32(r.MaxParallelism), Aligns: r.Aligns,
 		Consumers: every(r.Consumers, func(c rpc.Consumer) *controlpb.Consumer {
 			return &controlpb.Consumer{Attempt: attemptPB(c.Attempt), At: locationPB(c.At)}
 		}),
@@ -105,11 +133,11 @@ func partitionPB(r rpc.ResultPartition) *controlpb.ResultPartition {
 }
 
 func partitionOf(p *controlpb.ResultPartition) (r rpc.ResultPartition, err error) {
-	r.Edge, r.MaxParallelism = int(p.GetEdge()), int(p.GetMaxParallelism())
+	r.Edge, r.MaxParallelism, r.Aligns = int(p.GetEdge()), int(p.GetMaxParallelism()), p.GetAligns()
 	if r.MaxParallelism < 1 || r.MaxParallelism > weir.MaxMaxParallelism {
 		return r, fmt.Errorf("partition has %d key groups", r.MaxParallelism)
 	}
-	if r.Partitioning, err = enum("partitioning", p.GetPartitioning(), jobgraph.Rebalance); err != nil {
+	if r.Partitioning, err = enum("partitioning", p.GetPartitioning(), jobgraph.Custom); err != nil {
 		return r, err
 	}
 	r.Consumers, err = each(p.GetConsumers(), func(c *controlpb.Consumer) (rpc.Consumer, error) {
@@ -129,6 +157,11 @@ func taskOptionsPB(o rpc.TaskOptions) *controlpb.TaskOptions {
 		BuffersPerOutput: int32(o.BuffersPerOutput), OverdraftBuffers: int32(o.OverdraftBuffers),
 		Checkpointing: o.Checkpointing, AtLeastOnce: o.AtLeastOnce, CheckpointsAfterTasksFinish: o.CheckpointsAfterTasksFinish,
 		StateBackend: o.StateBackend, InlineThreshold: int32(o.InlineThreshold), ObjectReuse: o.ObjectReuse,
+		Unaligned: o.Unaligned, ChannelStateSubtasks: int32(o.ChannelStateSubtasks), ChannelStateMemory: o.ChannelStateMemory,
+		Debloat: &controlpb.Debloat{
+			Enabled: o.Debloat.Enabled, Period: int64(o.Debloat.Period), Target: int64(o.Debloat.Target),
+			Samples: int32(o.Debloat.Samples), Threshold: int32(o.Debloat.Threshold),
+		},
 	}
 }
 
@@ -138,6 +171,11 @@ func taskOptionsOf(p *controlpb.TaskOptions) rpc.TaskOptions {
 		BuffersPerOutput: int(p.GetBuffersPerOutput()), OverdraftBuffers: int(p.GetOverdraftBuffers()),
 		Checkpointing: p.GetCheckpointing(), AtLeastOnce: p.GetAtLeastOnce(), CheckpointsAfterTasksFinish: p.GetCheckpointsAfterTasksFinish(),
 		StateBackend: p.GetStateBackend(), InlineThreshold: int(p.GetInlineThreshold()), ObjectReuse: p.GetObjectReuse(),
+		Unaligned: p.GetUnaligned(), ChannelStateSubtasks: int(p.GetChannelStateSubtasks()), ChannelStateMemory: p.GetChannelStateMemory(),
+		Debloat: rpc.DebloatOptions{
+			Enabled: p.GetDebloat().GetEnabled(), Period: time.Duration(p.GetDebloat().GetPeriod()), Target: time.Duration(p.GetDebloat().GetTarget()),
+			Samples: int(p.GetDebloat().GetSamples()), Threshold: int(p.GetDebloat().GetThreshold()),
+		},
 	}
 }
 
@@ -152,7 +190,10 @@ func graphPB(g jobgraph.JobGraph) *controlpb.JobGraph {
 			}
 		}),
 		Edges: every(g.Edges, func(e jobgraph.Edge) *controlpb.JobEdge {
-			return &controlpb.JobEdge{From: int32(e.From), To: int32(e.To), FromOperator: e.FromOperator, ToOperator: e.ToOperator, Partitioning: uint32(e.Partitioning)}
+			return &controlpb.JobEdge{
+				From: int32(e.From), To: int32(e.To), FromOperator: e.FromOperator, ToOperator: e.ToOperator, Partitioning: uint32(e.Partitioning),
+				Input: int32(e.Input), Side: e.Side,
+			}
 		}),
 	}
 }
@@ -174,12 +215,13 @@ func graphOf(p *controlpb.JobGraph) (g jobgraph.JobGraph, err error) {
 	}
 	inRange := func(i int32) bool { return i >= 0 && int(i) < len(g.Vertices) }
 	for i, e := range p.GetEdges() {
-		part, err := enum("partitioning", e.GetPartitioning(), jobgraph.Rebalance)
-		if err != nil || !inRange(e.GetFrom()) || !inRange(e.GetTo()) {
-			return g, fmt.Errorf("edge %d leads from vertex %d to %d by partitioning %d", i, e.GetFrom(), e.GetTo(), e.GetPartitioning())
+		part, err := enum("partitioning", e.GetPartitioning(), jobgraph.Custom)
+		if err != nil || !inRange(e.GetFrom()) || !inRange(e.GetTo()) || e.GetInput() < 0 {
+			return g, fmt.Errorf("edge %d leads from vertex %d to input %d of %d by partitioning %d", i, e.GetFrom(), e.GetInput(), e.GetTo(), e.GetPartitioning())
 		}
 		g.Edges = append(g.Edges, jobgraph.Edge{
 			Index: i, From: int(e.GetFrom()), To: int(e.GetTo()), FromOperator: e.GetFromOperator(), ToOperator: e.GetToOperator(), Partitioning: part,
+			Input: int(e.GetInput()), Side: e.GetSide(),
 		})
 	}
 	for i, v := range g.Vertices {

@@ -42,7 +42,15 @@ func (f filler) fill(v reflect.Value) {
 		*x = rpc.TaskState(f.IntN(int(rpc.TaskFailed) + 1))
 		return
 	case *jobgraph.Partitioning:
-		*x = jobgraph.Partitioning(f.IntN(int(jobgraph.Rebalance) + 1))
+		*x = jobgraph.Partitioning(f.IntN(int(jobgraph.Custom) + 1))
+		return
+	case *weir.ChannelSide:
+		*x = weir.ChannelSide(f.IntN(int(weir.ProducerSide) + 1))
+		return
+	case *rpc.RecoveredChannel:
+		// It names gates and channels of its deployment, of which there is at least one.
+		*x = rpc.RecoveredChannel{Producer: f.Int32N(9), Consumer: f.Int32N(9), Channel: f.IntN(2) - 1, Filter: f.IntN(2) == 0}
+		f.fill(reflect.ValueOf(&x.Captured).Elem())
 		return
 	case *weir.KeyGroupRange:
 		*x = weir.KeyGroupRange{First: 3, Last: int32(3 + f.IntN(100))}
@@ -114,7 +122,7 @@ func (f filler) graph() jobgraph.JobGraph {
 			break // attempts name vertices up to 1000
 		}
 	}
-	g.Edges = []jobgraph.Edge{{From: 0, To: 1, FromOperator: "a", ToOperator: "b", Partitioning: jobgraph.Hash}}
+	g.Edges = []jobgraph.Edge{{From: 0, To: 1, FromOperator: "a", ToOperator: "b", Input: 1, Side: "late", Partitioning: jobgraph.Hash}}
 	return g
 }
 

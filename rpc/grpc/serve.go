@@ -63,7 +63,8 @@ func (s *Server) Checkpoints(ctx context.Context, p *clientpb.JobRequest) (*clie
 		Recent: every(l.Recent, func(c rpc.CheckpointInfo) *clientpb.CheckpointInfo {
 			return &clientpb.CheckpointInfo{
 				Id: int64(c.ID), Kind: uint32(c.Kind), Status: uint32(c.Status), Triggered: millis(c.Triggered), Duration: int64(c.Duration),
-				Bytes: c.Bytes, Path: c.Path, Reason: uint32(c.Reason), Message: c.Message, Subtasks: every(c.Subtasks, subtaskCheckpointPB),
+				Bytes: c.Bytes, Path: c.Path, Reason: uint32(c.Reason), Message: c.Message, PersistedBytes: c.PersistedBytes, Unaligned: c.Unaligned,
+				Subtasks: every(c.Subtasks, subtaskCheckpointPB),
 			}
 		}),
 	}, nil

@@ -167,12 +167,32 @@ func operatorStateOf(p *controlpb.OperatorState) (o weir.OperatorSubtaskState, e
 	return o, nil
 }
 
+func channelStatePB(c weir.ChannelStateHandle) *controlpb.ChannelState {
+	return &controlpb.ChannelState{
+		From: c.Edge.From, To: c.Edge.To, Input: c.Edge.Input, Side: uint32(c.Side), Producer: c.Producer, Consumer: c.Consumer,
+		Handle: handlePB(c.Handle),
+	}
+}
+
+func channelStateOf(p *controlpb.ChannelState) (c weir.ChannelStateHandle, err error) {
+	c.Edge = weir.EdgeID{From: p.GetFrom(), To: p.GetTo(), Input: p.GetInput()}
+	c.Producer, c.Consumer = p.GetProducer(), p.GetConsumer()
+	if c.Edge.Input < 0 || c.Producer < 0 || c.Consumer < 0 {
+		return c, fmt.Errorf("channel state of input %d of %q names subtasks %d and %d", c.Edge.Input, c.Edge.To, c.Producer, c.Consumer)
+	}
+	if c.Side, err = enum("side of a channel", p.GetSide(), weir.ProducerSide); err != nil {
+		return c, err
+	}
+	c.Handle, err = handleOf(p.GetHandle())
+	return c, err
+}
+
 func checkpointMetricsPB(m weir.CheckpointMetrics) *controlpb.CheckpointMetrics {
 	return &controlpb.CheckpointMetrics{
 		StartDelay: int64(m.StartDelay), AlignmentDuration: int64(m.AlignmentDuration),
 		SyncDuration: int64(m.SyncDuration), AsyncDuration: int64(m.AsyncDuration),
 		AlignedBytes: m.AlignedBytes, StateBytes: m.StateBytes, PersistedBytes: m.PersistedBytes,
-		QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate,
+		QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate, Unaligned: m.Unaligned,
 	}
 }
 
@@ -181,7 +201,7 @@ func checkpointMetricsOf(p *controlpb.CheckpointMetrics) weir.CheckpointMetrics 
 		StartDelay: time.Duration(p.GetStartDelay()), AlignmentDuration: time.Duration(p.GetAlignmentDuration()),
 		SyncDuration: time.Duration(p.GetSyncDuration()), AsyncDuration: time.Duration(p.GetAsyncDuration()),
 		AlignedBytes: p.GetAlignedBytes(), StateBytes: p.GetStateBytes(), PersistedBytes: p.GetPersistedBytes(),
-		QueuedBytes: p.GetQueuedBytes(), DrainRate: p.GetDrainRate(),
+		QueuedBytes: p.GetQueuedBytes(), DrainRate: p.GetDrainRate(), Unaligned: p.GetUnaligned(),
 	}
 }
 

@@ -165,7 +165,7 @@ func (p *play) step(ev barrier.Event) {
 		p.ended[ev.Channel] = true
 		delete(p.blocked, ev.Channel)
 		delete(p.barriers, ev.Channel)
-	case barrier.Cancellation, barrier.Announcement:
+	case barrier.Cancellation, barrier.Announcement, barrier.Timer, barrier.GivenUp:
 	}
 	acts := p.h.Step(time.Unix(0, 0), ev)
 	if len(acts) == 0 {
@@ -219,5 +219,7 @@ func (p *play) act(ev barrier.Event, i int, a barrier.Action) {
 		}
 		p.aborted[a.ID] = a.Reason
 	case barrier.Note:
+	case barrier.Record, barrier.StopRecording, barrier.Recorded, barrier.ToHead, barrier.ArmTimer, barrier.CancelTimer:
+		p.t.Fatalf("%s: %s", ev, a)
 	}
 }

@@ -78,7 +78,7 @@ func (m *model) outcome() outcome {
 			delete(missing, ev.Channel)
 			delete(blocked, ev.Channel)
 			finish()
-		case barrier.Announcement:
+		case barrier.Announcement, barrier.Timer, barrier.GivenUp:
 		}
 	}
 	out.blocked = slices.Sorted(maps.Keys(blocked))

@@ -1,112 +1,147 @@
 package barrier
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/weirflow/weir"
 )
 
-// Step takes one event and says what to do. now is the task's clock, on which ages
-// and durations are measured; it never goes back.
-func (h *Handler) Step(now time.Time, ev Event) []Action {
-	var acts []Action
+func (h *exactlyOnce) step(now time.Time, ev Event) []Action {
 	switch ev := ev.(type) {
 	case Barrier:
-		acts = h.onBarrier(now, ev)
+		return h.onBarrier(now, ev)
 	case Cancellation:
-		acts = h.onCancellation(ev)
+		return h.onCancellation(ev)
 	case Announcement:
-		acts = note("announcement of checkpoint %d: alignment does not time out", ev.ID)
+		return h.onAnnouncement(now, ev)
 	case EndOfPartition:
-		acts = h.onEnd(now, ev)
+		return h.onEnd(now, ev)
+	case Timer:
+		return h.onTimer(now, ev)
+	case GivenUp:
+		if ev.ID != h.pending() {
+			return note("%s: it is not pending", ev)
+		}
+		return h.abort(ev.Reason)
 	}
-	h.check()
-	return acts
+	return note("unknown event %s", ev)
 }
 
-func (h *Handler) onBarrier(now time.Time, ev Barrier) []Action {
+func (h *exactlyOnce) onBarrier(now time.Time, ev Barrier) []Action {
 	id, c := ev.Barrier.ID, &h.channels[ev.Channel]
+	blocks := stops(ev, h.mode)
 	switch {
 	case c.ended:
 		return note("barrier %d on the ended channel %d", id, ev.Channel)
-	case id < h.current || id == h.current && !h.pending():
-		return h.onStale(ev)
-	case id == h.current && c.blocked:
-		return note("second barrier %d on channel %d", id, ev.Channel)
+	case h.over(id):
+		return h.onStale(ev, blocks)
+	case id == h.current && c.aligned:
+		return h.onSecond(ev, blocks)
 	}
 	var acts []Action
 	if id > h.current {
 		acts = h.subsume()
-		h.begin(now, ev)
+		h.begin(ev.Barrier)
 	}
-	if born := now.Add(-ev.Barrier.Age); born.Before(h.born) {
-		h.born = born
-	}
+	h.learn(now, ev.Barrier)
+	h.progress.met(now, ev.Bytes)
 	h.align(ev.Channel)
-	c.blocked = true
-	if h.aligned < h.target {
+	c.announced = false
+	c.blocked = blocks
+	switch {
+	case h.phase == overtaking:
+		return h.arrived(now, ev.Bytes, ev.Channel, acts)
+	case h.mustOvertake(now, ev):
+		return h.overtake(now, ev.Bytes, ev.Channel, acts)
+	case h.complete():
+		return h.trigger(now, ev.Bytes, acts)
+	}
+	h.phase = collecting
+	acts = h.arm(now, acts)
+	if blocks {
 		return append(acts, Block{ev.Channel})
 	}
-	return h.complete(now, ev.Bytes, acts)
+	return append(acts, note("barrier %d on channel %d, %d of %d channels have arrived", id, ev.Channel, h.aligned, h.target)...)
+}
+
+// onSecond answers a barrier on a channel that counts as arrived. It counts once, but
+// its sender may have stopped only now.
+func (h *exactlyOnce) onSecond(ev Barrier, blocks bool) []Action {
+	c := &h.channels[ev.Channel]
+	if c.blocked || !blocks {
+		return note("second barrier %d on channel %d", ev.Barrier.ID, ev.Channel)
+	}
+	c.blocked = true
+	return []Action{Block{ev.Channel}}
+}
+
+// over says whether a checkpoint is of no interest any more.
+func (h *exactlyOnce) over(id weir.CheckpointID) bool {
+	return id < h.current || id == h.current && !h.isPending()
 }
 
 // onStale lets the sender go on that stopped behind a barrier nobody waits for. A
 // channel that is blocked for a newer checkpoint stays so.
-func (h *Handler) onStale(ev Barrier) []Action {
-	if h.channels[ev.Channel].blocked {
+func (h *exactlyOnce) onStale(ev Barrier, blocks bool) []Action {
+	switch {
+	case !blocks:
+		return note("old barrier %d on channel %d", ev.Barrier.ID, ev.Channel)
+	case h.channels[ev.Channel].blocked:
 		return note("old barrier %d on channel %d, blocked for %d", ev.Barrier.ID, ev.Channel, h.current)
 	}
 	return []Action{Resume{ev.Channel}}
 }
 
-// subsume gives the pending checkpoint up, because a newer one begins.
-func (h *Handler) subsume() []Action {
-	if !h.pending() {
-		return nil
+// trigger starts the snapshot of the pending checkpoint, whose barriers are all in.
+// What was to be done before, if anything, comes after the trigger: it concerns an
+// older checkpoint, which the newer one makes void everywhere.
+func (h *exactlyOnce) trigger(now time.Time, bytes int64, before []Action) []Action {
+	stats := h.progress.alignment(now, bytes)
+	b := weir.Barrier{ID: h.current, Age: h.progress.age(now), Options: h.options}
+	if h.mode == Alternating {
+		b.Options = turnedBack(b.Options)
 	}
-	return h.settle([]Action{Abort{h.current, weir.CheckpointDeclinedSubsumed}})
-}
-
-// complete triggers the pending checkpoint. What was to be done before, if
-// anything, comes after the trigger: it concerns an older checkpoint, which the
-// newer one makes void everywhere.
-func (h *Handler) complete(now time.Time, bytes int64, before []Action) []Action {
-	acts := append([]Action{h.trigger(now, bytes)}, before...)
+	acts := append([]Action{Trigger{Barrier: b, Stats: stats}}, before...)
+	if b.Options.Alignment == weir.Unaligned {
+		acts = append(acts, Recorded{h.current, stats})
+	}
 	return h.settle(acts)
 }
 
 // onCancellation acts on a marker for a newer checkpoint, or for the pending one. An
 // older pending one is dropped without a report of its own.
-func (h *Handler) onCancellation(ev Cancellation) []Action {
-	if ev.ID < h.current || ev.ID == h.current && !h.pending() {
+func (h *exactlyOnce) onCancellation(ev Cancellation) []Action {
+	if h.over(ev.ID) {
 		return note("cancellation of checkpoint %d, which is over", ev.ID)
 	}
+	acts := h.disarm([]Action{Abort{ev.ID, weir.CheckpointDeclinedOnCancellationBarrier}})
 	h.current = ev.ID
-	return h.settle([]Action{Abort{ev.ID, weir.CheckpointDeclinedOnCancellationBarrier}})
+	return h.settle(acts)
 }
 
-func (h *Handler) onEnd(now time.Time, ev EndOfPartition) []Action {
+func (h *exactlyOnce) onEnd(now time.Time, ev EndOfPartition) []Action {
 	c := &h.channels[ev.Channel]
 	if c.ended {
 		return note("channel %d ended twice", ev.Channel)
 	}
 	c.ended = true
 	c.blocked = false // nobody is left to resume
+	c.announced = false
 	h.open--
 	switch {
-	case !h.pending():
+	case !h.isPending():
 		return note("channel %d ended, %d are open", ev.Channel, h.open)
 	case !h.afterTasksFinish:
-		return h.settle([]Action{Abort{h.current, weir.CheckpointDeclinedInputEndOfStream}})
+		return h.abort(weir.CheckpointDeclinedInputEndOfStream)
 	}
 	h.align(ev.Channel)
-	if h.aligned < h.target {
-		return note("channel %d ended, %d of %d channels have arrived", ev.Channel, h.aligned, h.target)
+	switch {
+	case h.phase == overtaking:
+		return h.arrived(now, ev.Bytes, ev.Channel, nil)
+	case h.complete() && h.phase == expired, !h.complete() && h.phase == collecting && h.late(now):
+		return h.overtake(now, ev.Bytes, noChannel, nil)
+	case h.complete():
+		return h.trigger(now, ev.Bytes, nil)
 	}
-	return h.complete(now, ev.Bytes, nil)
-}
-
-func note(format string, args ...any) []Action {
-	return []Action{Note{fmt.Sprintf(format, args...)}}
+	return note("channel %d ended, %d of %d channels have arrived", ev.Channel, h.aligned, h.target)
 }

@@ -102,21 +102,24 @@ func (t *Timers) Next() (at int64, ok bool) {
 	return t.index.first().at, true
 }
 
-// Fire fires at most max timers that are due, and returns how many it looked at: with
-// max of them, more may be due.
-func (t *Timers) Fire(max int) (n int, err error) {
+// Fire fires timers that are due, at most max, and none after enough says so once one was
+// fired. More may be due then.
+func (t *Timers) Fire(max int, enough func() bool) (more bool, err error) {
 	now := t.Now()
-	for ; n < max && !t.index.empty() && t.index.first().at <= now; n++ {
+	for n := 0; !t.index.empty() && t.index.first().at <= now; n++ {
+		if n == max || n > 0 && enough() {
+			return true, nil
+		}
 		var e entry
 		e, t.key = t.index.pop(t.key[:0])
 		if !t.table.Delete(t.ref(e.hash, t.key, e.at)) {
 			continue // deleted since
 		}
 		if err := t.fire(e.hash, t.key, e.at); err != nil {
-			return n, err
+			return true, err
 		}
 	}
-	return n, nil
+	return false, nil
 }
 
 // Len is the number of timers that are set.

@@ -59,15 +59,39 @@ func newTimers(t testing.TB, b statebackend.Backend) *timers {
 func (s *timers) set(key string, at int64) { s.Register(codec.Hash([]byte(key)), []byte(key), at) }
 func (s *timers) del(key string, at int64) { s.Delete(codec.Hash([]byte(key)), []byte(key), at) }
 
+func never() bool { return false }
+
+// B07: however many are due, firing ends soon after somebody else wants the goroutine, but
+// gets on each time.
+func TestDueTimersGiveWay(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, heap.NewPagePool(0))
+	defer b.Close()
+	s := newTimers(t, b)
+	for i := range 10 {
+		s.set(string(rune('a'+i)), 1)
+	}
+	s.now = 5
+	for want := range 10 {
+		if len(s.fired) != want {
+			t.Fatalf("%d fired, want %d", len(s.fired), want)
+		}
+		more, err := s.Fire(100, func() bool { return true })
+		if err != nil || more != (want < 9) {
+			t.Fatalf("more=%v, %v after %d", more, err, want+1)
+		}
+	}
+}
+
 func (s *timers) fireAll(t testing.TB) []string {
 	t.Helper()
 	s.fired = nil
 	for {
-		n, err := s.Fire(3)
+		more, err := s.Fire(3, never)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n < 3 {
+		if !more {
 			return s.fired
 		}
 	}
@@ -150,7 +174,7 @@ func TestTimerSetByTimerFiresToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Register(codec.Hash([]byte("k")), []byte("k"), 1)
-	if _, err := s.Fire(100); err != nil {
+	if _, err := s.Fire(100, never); err != nil {
 		t.Fatal(err)
 	}
 	if at, _ := s.Next(); fired != 3 || at != 4 {
@@ -288,7 +312,7 @@ func TestTimersAllocateNothing(t *testing.T) {
 			s.Register(codec.Hash(key), key, now+int64(i%7))
 		}
 		now += 10
-		if _, err := s.Fire(1000); err != nil {
+		if _, err := s.Fire(1000, never); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,6 +19,10 @@ import (
 // Gate is one input gate of the data plane.
 type Gate interface {
 	Poll() (gate.Item, bool, error)
+	PollPriority() (gate.Item, bool, error)
+	ToHead(channel int, id weir.CheckpointID) bool
+	CaptureQueued(barrier gate.Item, take func(base int64, b []byte))
+	Overtaking(channel int) weir.CheckpointID
 	Resume(channel int)
 	End(channel int)
 	Channels() int
@@ -33,8 +37,20 @@ type Sink interface {
 	Process(b *operator.Batch) error
 	Watermark(w weir.Watermark) error
 	Status(idle bool) error
-	// Trigger takes the snapshot of a checkpoint whose barriers are all in.
+	// Trigger takes the snapshot of a checkpoint. If it is unaligned, Capture follows
+	// for all that was before its barriers and not processed, and then Captured or Abort.
 	Trigger(ctx context.Context, b weir.Barrier, m weir.CheckpointMetrics) error
+	// Capture copies bytes of a channel, after those captured of it before. base is that
+	// of the segment that held them.
+	Capture(id weir.CheckpointID, input, channel int, base int64, b []byte)
+	// Captured says that all input of a checkpoint is captured, and how long its barriers
+	// took in the end.
+	Captured(id weir.CheckpointID, a barrier.Alignment)
+	// ArmTimer asks for a call of Timeout after a time; CancelTimer calls it off.
+	ArmTimer(id weir.CheckpointID, after time.Duration)
+	CancelTimer(id weir.CheckpointID)
+	// Hurry asks for a call of PollPriority soon.
+	Hurry()
 	// Abort gives up a checkpoint whose barriers will not all come.
 	Abort(id weir.CheckpointID, reason weir.FailureReason)
 	// EndOfInput says that an input brings no more records.
@@ -47,7 +63,9 @@ type Options struct {
 	// Keyed says of each gate whether its records carry hashes.
 	Keyed []bool
 	// Borrow lends segments to the chain instead of copying them.
-	Borrow           bool
+	Borrow bool
+	// Mode says how barriers are treated.
+	Mode             barrier.Mode
 	AfterTasksFinish bool
 	Sink             Sink
 	Now              func() time.Time
@@ -59,6 +77,7 @@ type CheckpointedGate struct {
 	gates    []gateState
 	channels []channel // of all gates, in order
 	handler  *barrier.Handler
+	mode     barrier.Mode
 	valve    *watermark.Valve
 	meter    *Meter
 	sink     Sink
@@ -77,6 +96,9 @@ type CheckpointedGate struct {
 	lent       buffer.View
 	spanning   bool // the next element began in an earlier segment
 
+	triggered weir.CheckpointID // what is captured is captured for it
+	scratch   []byte            // encoded elements of a batch that is captured
+
 	records, bytes atomic.Int64
 }
 
@@ -90,16 +112,21 @@ type gateState struct {
 
 // channel is the state of one channel.
 type channel struct {
-	gate    int // index
-	local   int // number in the gate
-	cutter  wire.Cutter
-	dataEnd bool // brings no more records
-	ended   bool
+	gate   int // index
+	local  int // number in the gate
+	cutter wire.Cutter
+	// recording: what is polled is captured before it is cut.
+	recording bool
+	// announced is the newest checkpoint whose barrier may sit further back in the channel,
+	// moved the newest whose barrier was moved to its head.
+	announced, moved weir.CheckpointID
+	dataEnd          bool // brings no more records
+	ended            bool
 }
 
 // New returns the input of a task with at least one gate.
 func New(o Options) *CheckpointedGate {
-	g := &CheckpointedGate{sink: o.Sink, now: o.Now, borrow: o.Borrow, current: -1}
+	g := &CheckpointedGate{sink: o.Sink, now: o.Now, borrow: o.Borrow, mode: o.Mode, current: -1}
 	for i, source := range o.Gates {
 		n := source.Channels()
 		g.gates = append(g.gates, gateState{Gate: source, first: len(g.channels), data: n, open: n})
@@ -107,7 +134,7 @@ func New(o Options) *CheckpointedGate {
 			g.channels = append(g.channels, channel{gate: i, local: ch, cutter: wire.Cutter{Keyed: o.Keyed[i], Reuse: o.Borrow}})
 		}
 	}
-	g.handler = barrier.New(barrier.Options{Channels: len(g.channels), AfterTasksFinish: o.AfterTasksFinish})
+	g.handler = barrier.New(barrier.Options{Mode: o.Mode, Channels: len(g.channels), AfterTasksFinish: o.AfterTasksFinish})
 	g.valve = watermark.New(len(g.channels))
 	g.meter = NewMeter(o.Now(), len(g.channels))
 	return g
@@ -173,9 +200,32 @@ func (g *CheckpointedGate) Poll(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// PollPriority acts on all that overtook, was moved to the head or announces, also while
+// a batch is suspended or the outputs have no room.
+func (g *CheckpointedGate) PollPriority(ctx context.Context) error {
+	for i := range g.gates {
+		for g.gates[i].open > 0 {
+			item, ok, err := g.gates[i].PollPriority()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if err := g.event(ctx, g.gates[i].first+item.Channel, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // feed gives a segment's bytes to its channel's cutter.
 func (g *CheckpointedGate) feed(ch int, data buffer.View) {
 	assert.That(g.current < 0 && !g.channels[ch].ended, "data of channel %d while %d is cut", ch, g.current)
+	if g.channels[ch].recording {
+		g.capture(ch, data.Base(), data.Bytes())
+	}
 	c := &g.channels[ch].cutter
 	begun, _, _, _ := c.Rest()
 	g.spanning = len(begun) > 0

@@ -278,9 +278,13 @@ func (g *loopGate) Poll() (gate.Item, bool, error) {
 	g.off = (g.off + n) % len(g.stream)
 	return gate.Item{Type: wire.TypeData, Data: v}, true, nil
 }
-func (g *loopGate) Resume(int)    {}
-func (g *loopGate) End(int)       {}
-func (g *loopGate) Channels() int { return 1 }
+func (g *loopGate) PollPriority() (gate.Item, bool, error)              { return gate.Item{}, false, nil }
+func (g *loopGate) ToHead(int, weir.CheckpointID) bool                  { return false }
+func (g *loopGate) CaptureQueued(gate.Item, func(base int64, b []byte)) {}
+func (g *loopGate) Overtaking(int) weir.CheckpointID                    { return weir.NoCheckpoint }
+func (g *loopGate) Resume(int)                                          {}
+func (g *loopGate) End(int)                                             {}
+func (g *loopGate) Channels() int                                       { return 1 }
 
 func BenchmarkCut(b *testing.B) {
 	for _, borrow := range []bool{true, false} {
@@ -301,5 +305,3 @@ func BenchmarkCut(b *testing.B) {
 		})
 	}
 }
-
-var _ = weir.NoCheckpoint

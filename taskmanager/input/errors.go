@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrHalfRecord: an event came in the middle of an element.
-var ErrHalfRecord = errors.New("an event cuts an element")
+// ErrHalfRecord: an event came in the middle of an element, or recovered data ended there.
+var ErrHalfRecord = errors.New("an element is cut")
 
 // ChannelError is what a channel brought that cannot be understood.
 type ChannelError struct {

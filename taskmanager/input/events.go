@@ -44,32 +44,64 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	if err != nil {
 		return g.fail(ch, err)
 	}
-	if uncut(&g.channels[ch].cutter) > 0 {
-		return g.fail(ch, fmt.Errorf("%w: %s", ErrHalfRecord, decoded))
-	}
-	now := g.now()
-	switch ev := decoded.(type) {
-	case wire.Barrier:
+	ev, isBarrier := decoded.(wire.Barrier)
+	overtakes := item.Type == wire.TypePriorityEvent
+	switch {
+	case overtakes && !isBarrier:
+		return g.fail(ch, fmt.Errorf("unexpected %s with priority", decoded))
+	case item.Announcement:
 		b := weir.Barrier(ev)
 		b.Age += item.Spent
-		g.meter.Barrier(now, ch, b)
-		return g.step(ctx, now, barrier.Barrier{Channel: ch, Barrier: b, Bytes: g.meter.Total()})
+		g.announced(ch, b.ID)
+		return g.step(ctx, barrier.Announcement{Channel: ch, Barrier: b}, gate.Item{})
+	case !overtakes && uncut(&g.channels[ch].cutter) > 0 && (!isBarrier || ev.ID > g.channels[ch].moved):
+		return g.fail(ch, fmt.Errorf("%w: %s", ErrHalfRecord, decoded))
+	}
+	switch ev := decoded.(type) {
+	case wire.Barrier:
+		if item.Type.Blocks() != stops(ev.Options.Alignment) || g.mode == barrier.Aligned && !item.Type.Blocks() {
+			return g.fail(ch, fmt.Errorf("unexpected %s as %s", decoded, item.Type))
+		}
+		b := weir.Barrier(ev)
+		b.Age += item.Spent
+		g.meter.Barrier(g.now(), ch, b)
+		return g.step(ctx, barrier.Barrier{Channel: ch, Barrier: b, Bytes: g.meter.Total()}, item)
 	case wire.CancelBarrier:
-		return g.step(ctx, now, barrier.Cancellation{Channel: ch, ID: ev.ID})
+		return g.step(ctx, barrier.Cancellation{Channel: ch, ID: ev.ID}, gate.Item{})
 	case wire.EndOfData:
 		return g.endOfData(ch)
 	case wire.EndOfPartition:
-		return g.endOfPartition(ctx, now, ch)
+		return g.endOfPartition(ctx, ch)
 	case wire.EndOfChannelState:
 	}
 	return g.fail(ch, fmt.Errorf("unexpected %s", decoded))
 }
 
-// step steps the barrier handler and does what it says.
-func (g *CheckpointedGate) step(ctx context.Context, now time.Time, ev barrier.Event) error {
+// stops says whether a barrier stops its sender (behaviour §15.7).
+func stops(a weir.Alignment) bool { return a == weir.Aligned || a == weir.ForcedAligned }
+
+// Timeout says that the timer of a checkpoint fired which ArmTimer had armed.
+func (g *CheckpointedGate) Timeout(ctx context.Context, id weir.CheckpointID) error {
+	return g.step(ctx, barrier.Timer{ID: id, Bytes: g.meter.Total()}, gate.Item{})
+}
+
+// GiveUp says that the task cannot go on with a checkpoint.
+func (g *CheckpointedGate) GiveUp(ctx context.Context, id weir.CheckpointID, reason weir.FailureReason) error {
+	return g.step(ctx, barrier.GivenUp{ID: id, Reason: reason}, gate.Item{})
+}
+
+// Pending is the checkpoint of which barriers are awaited, or NoCheckpoint.
+func (g *CheckpointedGate) Pending() weir.CheckpointID { return g.handler.Pending() }
+
+// step steps the barrier handler and does what it says. item is what was polled last, if
+// the event is a barrier.
+func (g *CheckpointedGate) step(ctx context.Context, ev barrier.Event, item gate.Item) error {
+	now := g.now()
+	late := false
 	for _, a := range g.handler.Step(now, ev) {
 		switch a := a.(type) {
 		case barrier.Trigger:
+			g.triggered = a.Barrier.ID
 			if err := g.sink.Trigger(ctx, a.Barrier, g.metrics(now, a)); err != nil {
 				return err
 			}
@@ -78,10 +110,26 @@ func (g *CheckpointedGate) step(ctx context.Context, now time.Time, ev barrier.E
 		case barrier.Resume:
 			c := &g.channels[a.Channel]
 			g.gates[c.gate].Resume(c.local)
+		case barrier.Record:
+			late = g.record(a.Channel) || late
+		case barrier.StopRecording:
+			g.stopRecording(a, item)
+		case barrier.Recorded:
+			g.sink.Captured(a.ID, a.Stats)
+		case barrier.ToHead:
+			g.toHead(a.Channel, a.ID)
+		case barrier.ArmTimer:
+			g.sink.ArmTimer(a.ID, a.After)
+		case barrier.CancelTimer:
+			g.sink.CancelTimer(a.ID)
 		case barrier.Abort:
 			g.sink.Abort(a.ID, a.Reason)
+			g.letPass(a.ID)
 		case barrier.Note:
 		}
+	}
+	if late {
+		return g.GiveUp(ctx, g.triggered, weir.CheckpointSubsumed)
 	}
 	return nil
 }
@@ -94,6 +142,7 @@ func (g *CheckpointedGate) metrics(now time.Time, t barrier.Trigger) weir.Checkp
 		AlignedBytes:      t.Stats.Bytes,
 		QueuedBytes:       g.meter.Queued(t.Barrier.ID),
 		DrainRate:         g.meter.Rate(now.Add(-t.Barrier.Age)),
+		Unaligned:         t.Stats.Overtook,
 	}
 }
 
@@ -114,7 +163,7 @@ func (g *CheckpointedGate) endOfData(ch int) error {
 }
 
 // endOfPartition closes a channel.
-func (g *CheckpointedGate) endOfPartition(ctx context.Context, now time.Time, ch int) error {
+func (g *CheckpointedGate) endOfPartition(ctx context.Context, ch int) error {
 	c := &g.channels[ch]
 	c.ended = true
 	source := &g.gates[c.gate]
@@ -126,5 +175,5 @@ func (g *CheckpointedGate) endOfPartition(ctx context.Context, now time.Time, ch
 	if err := g.endOfData(ch); err != nil {
 		return err
 	}
-	return g.step(ctx, now, barrier.EndOfPartition{Channel: ch, Bytes: g.meter.Total()})
+	return g.step(ctx, barrier.EndOfPartition{Channel: ch, Bytes: g.meter.Total()}, gate.Item{})
 }

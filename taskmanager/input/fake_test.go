@@ -1,8 +1,10 @@
 package input_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/weirflow/weir/netstack/gate"
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/taskmanager/barrier"
 	"github.com/weirflow/weir/taskmanager/input"
 )
 
@@ -25,15 +28,76 @@ type fakeGate struct {
 	resumed  []int
 	released int
 	err      error
+	// Priority items, and what each channel's newest barrier overtook.
+	priority   [][]gate.Item
+	overtaken  [][]gate.Item
+	overtaking []weir.CheckpointID
 }
 
 func newGate(t testing.TB, channels int) *fakeGate {
-	return &fakeGate{t: t, queues: make([][]gate.Item, channels), blocked: make([]bool, channels), ended: make([]bool, channels)}
+	return &fakeGate{t: t, queues: make([][]gate.Item, channels), blocked: make([]bool, channels), ended: make([]bool, channels),
+		priority: make([][]gate.Item, channels), overtaken: make([][]gate.Item, channels), overtaking: make([]weir.CheckpointID, channels)}
+}
+
+// PollPriority takes the next priority item.
+func (g *fakeGate) PollPriority() (gate.Item, bool, error) {
+	for ch := range g.priority {
+		if len(g.priority[ch]) > 0 && !g.blocked[ch] {
+			item := g.priority[ch][0]
+			g.priority[ch] = g.priority[ch][1:]
+			g.blocked[ch] = item.Type.Blocks()
+			return item, true, g.err
+		}
+	}
+	return gate.Item{}, false, g.err
+}
+
+// ToHead moves a barrier before all that is queued.
+func (g *fakeGate) ToHead(ch int, id weir.CheckpointID) bool {
+	for i, item := range g.queues[ch] {
+		e, _ := wire.DecodeEvent(item.Event)
+		if b, ok := e.(wire.Barrier); ok && b.ID == id && item.Type == wire.TypeAnnouncedEvent {
+			g.overtaken[ch] = slices.Clone(g.queues[ch][:i])
+			g.queues[ch] = slices.Delete(g.queues[ch], i, i+1)
+			g.priority[ch] = append(g.priority[ch], item)
+			return true
+		}
+	}
+	return false
+}
+
+// CaptureQueued hands out what the newest barrier overtook.
+func (g *fakeGate) CaptureQueued(barrier gate.Item, take func(base int64, b []byte)) {
+	for _, item := range g.overtaken[barrier.Channel] {
+		if item.Type == wire.TypeData {
+			take(item.Data.Base(), item.Data.Bytes())
+		}
+	}
+}
+
+// Overtaking is what a test says.
+func (g *fakeGate) Overtaking(ch int) weir.CheckpointID { return g.overtaking[ch] }
+
+// overtakes queues an unaligned barrier before what is queued.
+func (g *fakeGate) overtakes(ch int, id weir.CheckpointID) {
+	g.overtaken[ch] = slices.Clone(g.queues[ch])
+	g.priority[ch] = append(g.priority[ch], gate.Item{Channel: ch, Type: wire.TypePriorityEvent, Event: wire.AppendEvent(nil,
+		wire.Barrier{ID: id, Options: weir.CheckpointOptions{Alignment: weir.Unaligned}})})
+}
+
+// announces queues a timeoutable barrier, and its announcement before what is queued.
+func (g *fakeGate) announces(ch int, id weir.CheckpointID, timeout time.Duration) {
+	b := wire.Barrier{ID: id, Options: weir.CheckpointOptions{Timeout: timeout}}
+	g.event(ch, wire.TypeAnnouncedEvent, b)
+	g.priority[ch] = append(g.priority[ch], gate.Item{Channel: ch, Type: wire.TypePriorityEvent, Event: wire.AppendEvent(nil, b), Announcement: true})
 }
 
 func (g *fakeGate) Poll() (gate.Item, bool, error) {
 	if g.err != nil {
 		return gate.Item{}, false, g.err
+	}
+	if item, ok, err := g.PollPriority(); ok || err != nil {
+		return item, ok, err
 	}
 	for range g.queues {
 		ch := g.turn
@@ -110,6 +174,13 @@ type fakeSink struct {
 	metrics   []weir.CheckpointMetrics
 	onTrigger func()
 	failWith  error
+	captured  map[[2]int][]chunk // by input and channel
+}
+
+// chunk is what was captured at a time.
+type chunk struct {
+	base int64
+	b    []byte
 }
 
 func (s *fakeSink) Process(b *operator.Batch) error {
@@ -140,11 +211,55 @@ func (s *fakeSink) Abort(id weir.CheckpointID, r weir.FailureReason) {
 
 func (s *fakeSink) Trigger(_ context.Context, b weir.Barrier, m weir.CheckpointMetrics) error {
 	s.add("trigger %d", b.ID)
+	if b.Options.Alignment == weir.Unaligned {
+		s.log[len(s.log)-1] += " unaligned"
+	}
 	s.metrics = append(s.metrics, m)
 	if s.onTrigger != nil {
 		s.onTrigger()
 	}
 	return s.failWith
+}
+
+func (s *fakeSink) Capture(id weir.CheckpointID, input, channel int, base int64, b []byte) {
+	if s.captured == nil {
+		s.captured = map[[2]int][]chunk{}
+	}
+	at := [2]int{input, channel}
+	s.captured[at] = append(s.captured[at], chunk{base, bytes.Clone(b)})
+}
+
+func (s *fakeSink) Captured(id weir.CheckpointID, _ barrier.Alignment) { s.add("captured %d", id) }
+func (s *fakeSink) ArmTimer(id weir.CheckpointID, d time.Duration)     { s.add("arm %d %s", id, d) }
+func (s *fakeSink) Hurry()                                             {}
+func (s *fakeSink) CancelTimer(id weir.CheckpointID)                   { s.add("cancel timer %d", id) }
+
+// inFlight cuts what was captured of a channel into payloads.
+func (s *fakeSink) inFlight(t testing.TB, input, channel int) (all []string) {
+	t.Helper()
+	c := wire.Cutter{}
+	for _, x := range s.captured[[2]int{input, channel}] {
+		c.Feed(x.b, x.base)
+		var e wire.Element
+		for {
+			ok, err := c.Next(&e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if !e.Kind.IsRecord() {
+				all = append(all, fmt.Sprintf("%s@%d", e.Kind, e.Timestamp))
+				continue
+			}
+			all = append(all, fmt.Sprintf("%s@%d", e.Payload, e.Timestamp))
+		}
+	}
+	if begun, _, _, _ := c.Rest(); len(begun) > 0 {
+		all = append(all, fmt.Sprintf("half of %d bytes", len(begun)))
+	}
+	return all
 }
 
 func (s *fakeSink) add(format string, args ...any) {

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/netstack/gate"
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/taskmanager/barrier"
 	"github.com/weirflow/weir/taskmanager/input"
 )
 
@@ -18,6 +20,9 @@ func FuzzPoll(f *testing.F) {
 	f.Add(good, wire.AppendEvent(nil, wire.Barrier{ID: 3}), uint8(1), uint16(5), false)
 	f.Add(good, wire.AppendEvent(nil, wire.EndOfPartition{}), uint8(1), uint16(100), true)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f}, []byte{1, 2, 3}, uint8(3), uint16(1), true)
+	f.Add(good, wire.AppendEvent(nil, wire.Barrier{ID: 3}), uint8(wire.TypeEvent), uint16(100), false)
+	f.Add(good[:9], wire.AppendEvent(nil, wire.Barrier{ID: 3, Options: weir.CheckpointOptions{Alignment: weir.Unaligned}}), uint8(wire.TypePriorityEvent), uint16(100), true)
+	f.Add(good, wire.AppendEvent(nil, wire.Barrier{ID: 3, Options: weir.CheckpointOptions{Alignment: weir.Unaligned}}), uint8(wire.TypeBlockingEvent), uint16(101), true)
 	f.Fuzz(func(t *testing.T, data, event []byte, typ uint8, cut uint16, borrow bool) {
 		g := newGate(t, 1)
 		for n := max(1, int(cut)); len(data) > 0; {
@@ -30,7 +35,7 @@ func FuzzPoll(f *testing.F) {
 			g.queues[0] = append(g.queues[0], gate.Item{Type: e, Event: event})
 		}
 		s := &fakeSink{process: func(b *operator.Batch) error { b.Next = b.N; return nil }}
-		in := input.New(input.Options{Gates: []input.Gate{g}, Keyed: []bool{cut%2 == 0}, Borrow: borrow, Sink: s, Now: time.Now})
+		in := input.New(input.Options{Gates: []input.Gate{g}, Keyed: []bool{cut%2 == 0}, Borrow: borrow, Sink: s, Now: time.Now, Mode: barrier.Mode(cut % 3)})
 		for {
 			worked, err := in.Poll(t.Context())
 			if c := (*input.ChannelError)(nil); err != nil && !errors.As(err, &c) {

@@ -18,7 +18,7 @@ import (
 const discardTimeout = 30 * time.Second
 
 // async is the asynchronous part of one snapshot. The task writes it before it is
-// submitted; from then on everything but aborted and cancel is the worker's.
+// submitted; from then on the first part is the worker's.
 type async struct {
 	id       weir.CheckpointID
 	options  weir.CheckpointOptions
@@ -26,8 +26,22 @@ type async struct {
 	captured map[weir.OperatorID]captured
 	metrics  weir.CheckpointMetrics
 
-	aborted bool // the task's
-	cancel  context.CancelCauseFunc
+	// The rest is the task's.
+
+	begun  time.Time // when the synchronous part did
+	cancel context.CancelCauseFunc
+	// over: it was aborted or declined. It stays until nothing of it runs.
+	over    bool
+	written *Result // nil: it is still written
+	// capturing: channel state is or may be captured, or still written; channels is its
+	// end. undecided outputs may still hand over some.
+	capturing bool
+	undecided int
+	channels  *Channels
+	// late: barriers came after the trigger, and took so long in the end.
+	late         bool
+	alignment    time.Duration
+	alignedBytes int64
 }
 
 // captured is what was captured of one operator.
@@ -42,6 +56,14 @@ type Result struct {
 	ID      weir.CheckpointID
 	State   weir.TaskStateSnapshot
 	Metrics weir.CheckpointMetrics
+	Err     error
+}
+
+// Channels is how the channel state of a checkpoint ended.
+type Channels struct {
+	ID      weir.CheckpointID
+	Handles []weir.ChannelStateHandle
+	Bytes   int64 // captured
 	Err     error
 }
 
@@ -164,6 +186,9 @@ func filesOf(state weir.TaskStateSnapshot) (files []string) {
 		for _, e := range op.Elements {
 			add(e)
 		}
+	}
+	for _, c := range state.Channels {
+		add(c.Handle)
 	}
 	return files
 }

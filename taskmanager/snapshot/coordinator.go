@@ -23,10 +23,29 @@ type Operators interface {
 
 // Outputs are all result partitions of the task.
 type Outputs interface {
-	// Barrier sends a barrier to every subpartition.
-	Barrier(b weir.Barrier)
+	// Barrier sends a barrier to every subpartition, and hands what it overtakes to the
+	// writer of channel state. It returns how many outputs may hand over more for it:
+	// each is told of by Decided.
+	Barrier(b weir.Barrier) (undecided int)
+	// TimeoutBarrier lets a barrier overtake wherever it was not read yet.
+	TimeoutBarrier(id weir.CheckpointID)
+	// AbortBarrier lets a barrier stay where it is.
+	AbortBarrier(id weir.CheckpointID)
 	// CancelBarrier sends a cancellation marker to every subpartition.
 	CancelBarrier(id weir.CheckpointID)
+	// ArmTimer asks for a call of Timeout after a time, instead of an earlier one that
+	// is due; DisarmTimer calls it off.
+	ArmTimer(id weir.CheckpointID, after time.Duration)
+	DisarmTimer()
+}
+
+// ChannelState is the task's writer of channel state. Each Start without an error is
+// answered by a call of ChannelState.
+type ChannelState interface {
+	Start(id weir.CheckpointID, location string) error
+	FinishInput(id weir.CheckpointID)
+	FinishOutput(id weir.CheckpointID)
+	Abort(id weir.CheckpointID, cause error)
 }
 
 // Reporter tells the JobManager. Its methods do not wait.
@@ -63,6 +82,8 @@ type Options struct {
 	Outputs   Outputs
 	Reporter  Reporter
 	Executor  *Executor
+	// Channels is nil if the job's checkpoints never overtake data.
+	Channels ChannelState
 	// Post brings a result to the task, which gives it to Done. It is called by
 	// workers; with an error the result is dropped.
 	Post func(Result) error
@@ -81,6 +102,7 @@ type Coordinator struct {
 	reported weir.CheckpointID // newest that operators were told is complete
 	aborted  abortedIDs
 	running  map[weir.CheckpointID]*async
+	over     weir.CheckpointID // the checkpoint that was given up last after its start
 	closed   bool
 }
 
@@ -100,42 +122,82 @@ func (c *Coordinator) Running() int { return len(c.running) }
 
 // Trigger takes the snapshot of a checkpoint. m holds what is known of it by now. The
 // asynchronous part ends with ctx at the latest. An error fails the task.
+//
+// The options are those with which the barrier goes on: what an edge forced to align is
+// turned back already (package barrier).
 func (c *Coordinator) Trigger(ctx context.Context, b weir.Barrier, m weir.CheckpointMetrics) error {
 	if b.ID <= c.last || c.closed {
 		return nil
 	}
 	c.last = b.ID
+	c.o.Outputs.DisarmTimer()
 	if c.aborted.take(b.ID) {
+		c.abortChannels(b.ID, errAborted)
 		c.o.Outputs.CancelBarrier(b.ID)
 		return nil
 	}
-	begun := time.Now()
-	if err := c.o.Operators.PrepareSnapshot(b.ID); err != nil {
+	part := &async{id: b.ID, options: b.Options, refs: c.o.Refs, captured: map[weir.OperatorID]captured{}}
+	if err := c.startChannels(part); err != nil {
 		return err
 	}
-	b.Age += time.Since(begun)
-	c.o.Outputs.Barrier(b)
-	for _, op := range c.o.Sources {
-		c.o.Reporter.BarrierSent(op, b.ID)
-	}
-	part, err := c.capture(b)
-	if err != nil {
+	c.running[b.ID] = part
+	if err := c.synchronous(part, b); err != nil {
+		delete(c.running, b.ID)
+		part.release()
+		c.abortChannels(b.ID, err)
 		return err
 	}
-	m.SyncDuration = time.Since(begun)
+	m.SyncDuration = time.Since(part.begun)
 	part.metrics = m
 	c.start(ctx, part)
 	return nil
 }
 
-// capture is the synchronous part: what a worker can write while the task goes on.
-func (c *Coordinator) capture(b weir.Barrier) (_ *async, err error) {
-	a := &async{id: b.ID, options: b.Options, refs: c.o.Refs, captured: map[weir.OperatorID]captured{}}
-	defer func() {
-		if err != nil {
-			a.release()
-		}
-	}()
+// startChannels begins to capture what is in flight, if the checkpoint may overtake any.
+// One that aligned here has no input in flight; its barrier may still time out in the
+// outputs.
+func (c *Coordinator) startChannels(a *async) error {
+	timeoutable := mayTimeOut(a.options)
+	if c.o.Channels == nil || !timeoutable && a.options.Alignment != weir.Unaligned {
+		return nil
+	}
+	if err := c.o.Channels.Start(a.id, a.options.Location); err != nil {
+		return fmt.Errorf("channel state of checkpoint %d: %w", a.id, err)
+	}
+	a.capturing = true
+	if timeoutable {
+		c.o.Channels.FinishInput(a.id)
+	}
+	return nil
+}
+
+func mayTimeOut(o weir.CheckpointOptions) bool {
+	return o.Alignment == weir.Aligned && o.Timeout > 0 && !o.Kind.IsSavepoint()
+}
+
+// synchronous is what happens between two records: the barrier goes out, then state is
+// captured. After an error the barrier may have left.
+func (c *Coordinator) synchronous(a *async, b weir.Barrier) error {
+	a.begun = time.Now()
+	if err := c.o.Operators.PrepareSnapshot(b.ID); err != nil {
+		return err
+	}
+	b.Age += time.Since(a.begun)
+	a.undecided = c.o.Outputs.Barrier(b)
+	switch {
+	case a.capturing && a.undecided == 0:
+		c.o.Channels.FinishOutput(b.ID)
+	case a.capturing:
+		c.o.Outputs.ArmTimer(b.ID, max(0, b.Options.Timeout-b.Age))
+	}
+	for _, op := range c.o.Sources {
+		c.o.Reporter.BarrierSent(op, b.ID)
+	}
+	return c.capture(a)
+}
+
+// capture takes what a worker can write while the task goes on.
+func (c *Coordinator) capture(a *async) error {
 	for _, ref := range c.o.Refs {
 		k, ok := c.keyed[ref.ID]
 		if !ok {
@@ -143,27 +205,26 @@ func (c *Coordinator) capture(b weir.Barrier) (_ *async, err error) {
 		}
 		snap, err := k.Backend.Snapshot()
 		if err != nil {
-			return nil, fmt.Errorf("snapshot of the keyed state of operator %q: %w", ref.Name, err)
+			return fmt.Errorf("snapshot of the keyed state of operator %q: %w", ref.Name, err)
 		}
 		a.captured[ref.ID] = captured{keyed: k, snapshot: snap}
 	}
-	states, err := c.o.Operators.SnapshotState(b.ID)
+	states, err := c.o.Operators.SnapshotState(a.id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, s := range states {
 		own := a.captured[s.Operator]
 		own.elements = s.Elements
 		a.captured[s.Operator] = own
 	}
-	return a, nil
+	return nil
 }
 
 // start hands the captured part to a worker.
 func (c *Coordinator) start(ctx context.Context, a *async) {
 	part, cancel := context.WithCancelCause(ctx)
 	a.cancel = cancel
-	c.running[a.id] = a
 	begun := time.Now()
 	if err := c.o.Executor.Submit(func() { a.run(part, &c.o, begun) }); err != nil {
 		a.release()
@@ -177,25 +238,158 @@ func (c *Coordinator) Done(ctx context.Context, r Result) {
 	if a == nil {
 		return
 	}
-	delete(c.running, r.ID)
 	a.cancel(nil)
+	a.written = &r
 	switch {
-	case a.aborted || c.closed:
-		// A full executor leaves the file to gc.
-		_ = c.o.Executor.Submit(func() { discard(ctx, c.o.Store, c.o.Directory, r.State) })
+	case a.over || c.closed:
+		c.discard(ctx, r.State)
 	case r.Err != nil:
-		c.o.Reporter.Decline(r.ID, reasonOf(r.Err), r.Err.Error())
-	default:
-		c.o.Reporter.Acknowledge(r.ID, r.State, r.Metrics)
+		c.decline(a, reasonOf(r.Err), r.Err)
+	}
+	c.join(ctx, a)
+}
+
+// ChannelState takes the end of a checkpoint's channel state: handles, or why there are
+// none.
+func (c *Coordinator) ChannelState(ctx context.Context, r Channels) {
+	a := c.running[r.ID]
+	if a == nil {
+		c.discard(ctx, weir.TaskStateSnapshot{Channels: r.Handles})
+		return
+	}
+	a.capturing = false
+	a.channels = &r
+	switch {
+	case a.over || c.closed:
+		c.discard(ctx, weir.TaskStateSnapshot{Channels: r.Handles})
+	case r.Err != nil:
+		c.decline(a, reasonOf(r.Err), r.Err)
+	}
+	c.join(ctx, a)
+}
+
+// join acknowledges a checkpoint when both its state and its channel state are there.
+func (c *Coordinator) join(ctx context.Context, a *async) {
+	if a.written == nil || a.capturing && !c.closed {
+		return
+	}
+	delete(c.running, a.id)
+	if a.over || c.closed {
+		return
+	}
+	r := a.written
+	if ch := a.channels; ch != nil {
+		r.State.Channels = ch.Handles
+		r.Metrics.PersistedBytes = ch.Bytes
+		r.Metrics.StateBytes += ch.Bytes
+		r.Metrics.Unaligned = r.Metrics.Unaligned || ch.Bytes > 0
+		r.Metrics.AsyncDuration = max(r.Metrics.AsyncDuration, time.Since(a.begun)-r.Metrics.SyncDuration)
+	}
+	if a.late {
+		r.Metrics.AlignmentDuration, r.Metrics.AlignedBytes = a.alignment, a.alignedBytes
+	}
+	c.o.Reporter.Acknowledge(a.id, r.State, r.Metrics)
+}
+
+// decline gives a started checkpoint up because a part of it failed.
+func (c *Coordinator) decline(a *async, reason weir.FailureReason, cause error) {
+	c.o.Reporter.Decline(a.id, reason, cause.Error())
+	c.giveUp(a, cause)
+}
+
+// giveUp lets what a checkpoint still does end, and deletes what it wrote.
+func (c *Coordinator) giveUp(a *async, cause error) {
+	a.over, c.over = true, a.id
+	if a.cancel != nil {
+		a.cancel(cause)
+	}
+	c.abortChannels(a.id, cause)
+	if a.written != nil {
+		c.discard(context.Background(), a.written.State)
+	}
+	if a.channels != nil {
+		c.discard(context.Background(), weir.TaskStateSnapshot{Channels: a.channels.Handles})
 	}
 }
 
-// Abort gives a checkpoint up because its barriers will not all come: the JobManager
-// and everybody downstream learn of it (behaviour §14).
+// abortChannels lets nothing be captured any more.
+func (c *Coordinator) abortChannels(id weir.CheckpointID, cause error) {
+	if c.o.Channels != nil {
+		c.o.Channels.Abort(id, cause)
+	}
+	if id == c.last {
+		c.o.Outputs.DisarmTimer()
+	}
+	c.o.Outputs.AbortBarrier(id)
+}
+
+// discard deletes the files of a state that nobody will be told of. A full executor
+// leaves them to gc.
+func (c *Coordinator) discard(ctx context.Context, state weir.TaskStateSnapshot) {
+	if len(filesOf(state)) > 0 {
+		_ = c.o.Executor.Submit(func() { discard(ctx, c.o.Store, c.o.Directory, state) })
+	}
+}
+
+// Capturing says whether what is in flight is wanted for a checkpoint.
+func (c *Coordinator) Capturing(id weir.CheckpointID) bool {
+	a := c.running[id]
+	return a != nil && a.capturing && !a.over
+}
+
+// InputCaptured says that all input of a checkpoint is captured.
+func (c *Coordinator) InputCaptured(id weir.CheckpointID) {
+	if c.Capturing(id) {
+		c.o.Channels.FinishInput(id)
+	}
+}
+
+// Aligned says how long the barriers of a checkpoint took that did not wait for them.
+func (c *Coordinator) Aligned(id weir.CheckpointID, took time.Duration, bytes int64) {
+	if a := c.running[id]; a != nil {
+		a.late, a.alignment, a.alignedBytes = true, took, bytes
+	}
+}
+
+// Timeout says that the outputs' timer fired.
+func (c *Coordinator) Timeout(id weir.CheckpointID) {
+	if c.Capturing(id) {
+		c.o.Outputs.TimeoutBarrier(id)
+	}
+}
+
+// Decided says that an output has handed over all of a checkpoint that it will.
+func (c *Coordinator) Decided(id weir.CheckpointID) {
+	a := c.running[id]
+	if a == nil || a.undecided == 0 {
+		return
+	}
+	if a.undecided--; a.undecided == 0 && c.Capturing(id) {
+		if id == c.last {
+			c.o.Outputs.DisarmTimer()
+		}
+		c.o.Channels.FinishOutput(id)
+	}
+}
+
+// Abort gives a checkpoint up because its barriers will not all come, or what was in
+// flight cannot be captured: the JobManager, unless it said so itself, and everybody
+// downstream learn of it (behaviour §14).
 func (c *Coordinator) Abort(id weir.CheckpointID, reason weir.FailureReason) {
 	c.last = max(c.last, id)
-	c.aborted.take(id)
-	c.o.Reporter.Decline(id, reason, "")
+	known := c.aborted.take(id)
+	a := c.running[id]
+	switch {
+	case id == c.over:
+		return
+	case a != nil:
+		c.giveUp(a, errAborted)
+	default:
+		c.abortChannels(id, errAborted)
+	}
+	if !known {
+		c.o.Reporter.Decline(id, reason, "")
+	}
 	c.o.Outputs.CancelBarrier(id)
 }
 
@@ -217,9 +411,8 @@ func (c *Coordinator) NotifyAborted(id, latestCompleted weir.CheckpointID) error
 			return err
 		}
 	}
-	if a := c.running[id]; a != nil {
-		a.aborted = true
-		a.cancel(errAborted)
+	if a := c.running[id]; a != nil && !a.over {
+		c.giveUp(a, errAborted)
 	} else if id > c.last {
 		c.aborted.add(id)
 	}
@@ -230,7 +423,8 @@ func (c *Coordinator) NotifyAborted(id, latestCompleted weir.CheckpointID) error
 func (c *Coordinator) Close() {
 	c.closed = true
 	for _, a := range c.running {
-		a.aborted = true
-		a.cancel(errAborted)
+		if !a.over {
+			c.giveUp(a, errAborted)
+		}
 	}
 }

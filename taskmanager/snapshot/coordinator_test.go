@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
@@ -39,12 +40,20 @@ type world struct {
 	writeErr  error
 	elements  [][]byte
 	postError error
+	channels  bool // checkpoints may overtake data
+	undecided int  // outputs
+	armed     bool
 }
 
 const job = "job"
 
 // run runs a test in a bubble, with one worker, and checks that nothing is left.
 func run(t *testing.T, restored weir.CheckpointID, hook faulty.Hook, test func(w *world)) {
+	t.Helper()
+	runWith(t, nil, restored, hook, test)
+}
+
+func runWith(t *testing.T, setUp func(w *world), restored weir.CheckpointID, hook faulty.Hook, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, store: mem.New(), results: make(chan snapshot.Result, 100), elements: [][]byte{[]byte("position")}}
@@ -55,8 +64,14 @@ func run(t *testing.T, restored weir.CheckpointID, hook faulty.Hook, test func(w
 			t.Fatal(err)
 		}
 		op := weir.OperatorIDOf("count")
+		var channels snapshot.ChannelState
+		if setUp != nil {
+			setUp(w)
+			channels = channelState{w}
+		}
 		w.c = snapshot.New(snapshot.Options{
-			Attempt: weir.AttemptID{Epoch: 3, N: 1}, Restored: restored,
+			Channels: channels,
+			Attempt:  weir.AttemptID{Epoch: 3, N: 1}, Restored: restored,
 			Refs: []snapshot.OperatorRef{{ID: op, Name: "count"}}, Sources: []weir.OperatorID{op},
 			Operators: w, Outputs: outputs{w}, Reporter: w, Executor: w.executor,
 			Post: func(r snapshot.Result) error {
@@ -143,7 +158,26 @@ func (w *world) BarrierSent(_ weir.OperatorID, id weir.CheckpointID) { w.add("se
 
 type outputs struct{ w *world }
 
-func (o outputs) Barrier(b weir.Barrier)             { o.w.add("barrier %d", b.ID) }
+func (o outputs) Barrier(b weir.Barrier) int {
+	o.w.add("barrier %d%s", b.ID, map[weir.Alignment]string{weir.Unaligned: " unaligned"}[b.Options.Alignment])
+	return o.w.undecided
+}
+func (o outputs) TimeoutBarrier(id weir.CheckpointID) { o.w.add("time out %d", id) }
+func (o outputs) AbortBarrier(id weir.CheckpointID) {
+	if o.w.channels {
+		o.w.add("leave barrier %d", id)
+	}
+}
+func (o outputs) ArmTimer(id weir.CheckpointID, d time.Duration) {
+	o.w.add("arm %d %s", id, d)
+	o.w.armed = true
+}
+func (o outputs) DisarmTimer() {
+	if o.w.armed {
+		o.w.add("disarm")
+	}
+	o.w.armed = false
+}
 func (o outputs) CancelBarrier(id weir.CheckpointID) { o.w.add("cancel %d", id) }
 
 // fakeBackend counts its snapshots.

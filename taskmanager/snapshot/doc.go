@@ -11,22 +11,31 @@
 // [Coordinator.Done] with what a worker posted. [Coordinator.Close] ends its asynchronous
 // parts.
 //
+// A barrier may overtake what is in flight, at once or when it has waited for too long.
+// Then the checkpoint has channel state beside the operators' state: the coordinator
+// starts it ([ChannelState]), is told when each side is captured
+// ([Coordinator.InputCaptured], [Coordinator.Decided]), and given its end
+// ([Coordinator.ChannelState]).
+//
 // Between two records a Trigger does, in this order: decides whether the checkpoint
-// is still wanted; lets operators emit; sends the barrier on, so that downstream
-// starts early; captures state; hands what was captured to a worker. The worker
-// writes one file per checkpoint and subtask, or none if all is small, and posts
-// the result; only then is the checkpoint acknowledged.
+// is still wanted; starts its channel state; lets operators emit; sends the barrier on,
+// so that downstream starts early; captures state; hands what was captured to a worker.
+// The worker writes one file per checkpoint and subtask, or none if all is small, and
+// posts the result; when that and the end of the channel state are in, the checkpoint is
+// acknowledged.
 //
 // Invariants:
 //
 //  1. A checkpoint is acknowledged or declined at most once, and acknowledged only
-//     after its state was durable.
+//     after its state and its channel state were durable.
 //  2. Ids only grow: a trigger that is not newer than the last one started or
 //     aborted does nothing at all.
-//  3. The barrier of a checkpoint, or its cancellation marker, is sent at most once.
+//  3. The barrier of a checkpoint is sent at most once, and its cancellation marker too.
 //  4. Every captured backend snapshot is released exactly once, whatever happens.
 //  5. State that will not be acknowledged is deleted; what an acknowledgement
 //     named is never (DECISIONS 9).
+//  6. Channel state that was started is finished on both sides or aborted. The outputs'
+//     timer is armed for the last checkpoint only.
 //
 // Goroutines: snapshot/worker, a bounded number per TaskManager. They share nothing
 // with the task but the result they post. Read coordinator.go, then async.go.

@@ -15,17 +15,22 @@
 // polls in a fixed order and sleeps in one place:
 //
 //  1. letters, the most urgent first;
-//  2. if every output has room: timers that are due, then a batch of records or a
-//     poll of the source; then outputs publish what a flush asked for;
-//  3. if an output has no room, or nothing was found: everything is published, and
+//  2. barriers that overtake in the inputs, also while a batch is suspended;
+//  3. if every output has room: some of the timers that are due, then a batch of records
+//     or a poll of the source; then outputs publish what a flush asked for;
+//  4. if an output has no room, or nothing was found: everything is published, and
 //     the task waits for a letter, an input, an output or its end.
 //
-// A flag that is set by letters, full outputs and the end makes the chain return
-// between two records.
+// A flag that is set by letters, barriers that overtake, full outputs and the end makes
+// the chain return between two records. A task that waits for room within a record
+// ("hard" back pressure) hears of nothing until it has got it.
+//
+// Before it runs, a task processes what was in flight in its snapshot (recover.go).
 //
 // Invariants:
 //
-//  1. RUNNING is said after state was restored and before the first record.
+//  1. RUNNING is said after state was restored and what was in flight was processed, and
+//     before anything is taken from the inputs.
 //  2. Operators, state, timers, alignment and outputs are touched by the task's
 //     goroutine alone.
 //  3. Nothing waits any more after Interrupt, so the task leaves at the next element
@@ -37,5 +42,5 @@
 //     and back-pressured time is kept by changes of state.
 //
 // Goroutines: task/<vertex>[i]#n. No locks. Read task.go, then run.go, prepare.go,
-// letter.go.
+// letter.go, channels.go.
 package task

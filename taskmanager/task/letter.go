@@ -9,6 +9,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/taskmanager/chanstate"
 	"github.com/weirflow/weir/taskmanager/mailbox"
 	"github.com/weirflow/weir/taskmanager/snapshot"
 )
@@ -35,8 +36,18 @@ type (
 	}
 	// written is the end of an asynchronous part.
 	written struct{ result snapshot.Result }
-	// alarm says that timers may be due.
-	alarm struct{}
+	// captured is the end of a checkpoint's channel state.
+	captured struct{ result chanstate.Result }
+	// settled says that an output hands over no more for a checkpoint.
+	settled struct{ id weir.CheckpointID }
+	// timeout says that a checkpoint's barriers are late: at the inputs, or in the outputs.
+	timeout struct {
+		id      weir.CheckpointID
+		outputs bool
+	}
+	// alarm says that timers may be due, resize that the size of segments may be wrong.
+	alarm  struct{}
+	resize struct{}
 )
 
 func (trigger) letter()  {}
@@ -44,7 +55,11 @@ func (complete) letter() {}
 func (aborted) letter()  {}
 func (event) letter()    {}
 func (written) letter()  {}
+func (captured) letter() {}
+func (settled) letter()  {}
+func (timeout) letter()  {}
 func (alarm) letter()    {}
+func (resize) letter()   {}
 
 // Trigger starts a checkpoint. It is refused if the mailbox is full or closed.
 func (t *Task) Trigger(b weir.Barrier) error {
@@ -92,20 +107,33 @@ func (t *Task) obey(ctx context.Context, l letter) error {
 	case complete:
 		return t.snapshot.NotifyComplete(l.id)
 	case aborted:
-		return t.snapshot.NotifyAborted(l.id, l.latest)
+		return t.onAborted(ctx, l)
 	case event:
 		return t.onEvent(l)
 	case written:
 		t.snapshot.Done(ctx, l.result)
+	case captured:
+		return t.onCaptured(ctx, l.result)
+	case settled:
+		t.snapshot.Decided(l.id)
+	case timeout:
+		return t.onTimeout(ctx, l)
 	case alarm:
 		t.timersDue = true
+	case resize:
+		t.resize()
 	}
 	return nil
 }
 
 // onTrigger starts a checkpoint at a source. A task whose producers have finished
-// starts it once it has processed all that they left (behaviour §13).
+// starts it once it has processed all that they left (behaviour §13). One whose outputs
+// have ended has nowhere to send the barrier to.
 func (t *Task) onTrigger(ctx context.Context, l trigger) error {
+	if t.ended {
+		reporter{t}.Decline(l.barrier.ID, weir.CheckpointDeclinedTaskClosing, errEnded.Error())
+		return nil
+	}
 	if t.in != nil && !t.in.Ended() {
 		t.logger.Debug("checkpoint waits for the end of input", zap.Int64("checkpoint", int64(l.barrier.ID)))
 		t.held = &l
@@ -113,7 +141,12 @@ func (t *Task) onTrigger(ctx context.Context, l trigger) error {
 	}
 	b := l.barrier
 	b.Age += time.Since(l.at)
-	return t.snapshot.Trigger(ctx, b, weir.CheckpointMetrics{StartDelay: b.Age})
+	m := weir.CheckpointMetrics{StartDelay: b.Age, Unaligned: b.Options.Alignment == weir.Unaligned}
+	if err := t.snapshot.Trigger(ctx, b, m); err != nil {
+		return err
+	}
+	t.snapshot.InputCaptured(b.ID) // there is none
+	return nil
 }
 
 func (t *Task) onEvent(l event) error {

@@ -31,11 +31,27 @@ func (o *output) Emit(hash uint64, timestamp int64, payload []byte) {
 	}
 }
 
+// EmitTo appends one record to a subpartition.
+func (o *output) EmitTo(subpartition int, timestamp int64, payload []byte) {
+	waits := o.full && !o.p.Available()
+	if waits {
+		o.task.split.enter(hardBackPressured, time.Now())
+	}
+	o.p.EmitTo(subpartition, timestamp, payload)
+	if waits {
+		o.task.split.enter(busy, time.Now())
+	}
+	o.look()
+}
+
+// Subpartitions is the number of consumers' subtasks.
+func (o *output) Subpartitions() int { return o.p.Subpartitions() }
+
 // emitFull emits into a partition that had no room: the record was begun before that,
 // so it may wait.
 func (o *output) emitFull(hash uint64, timestamp int64, payload []byte) {
 	if !o.p.Available() {
-		o.task.split.enter(backPressured, time.Now())
+		o.task.split.enter(hardBackPressured, time.Now())
 		o.p.Emit(hash, timestamp, payload)
 		o.task.split.enter(busy, time.Now())
 	} else {
@@ -104,12 +120,6 @@ func (t *Task) flushAll() {
 		o.p.FlushAll()
 	}
 }
-
-// barriers are the task's outputs as a snapshot sees them.
-type barriers struct{ t *Task }
-
-// Barrier sends a barrier. Channels stop behind it until their consumers have aligned.
-func (b barriers) Barrier(w weir.Barrier) { b.t.broadcast(wire.TypeBlockingEvent, wire.Barrier(w)) }
 
 // CancelBarrier sends a cancellation marker.
 func (b barriers) CancelBarrier(id weir.CheckpointID) {

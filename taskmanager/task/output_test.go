@@ -58,36 +58,47 @@ func TestEmitAllocatesNothing(t *testing.T) {
 }
 
 func TestFullOutputSuspendsAndWaitingIsBackPressure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, s := newOutput(t, 2)
-		payload := make([]byte, buffer.Capacity/2)
-		emitted := 0
-		for ; !o.task.suspend.Load(); emitted++ {
-			if emitted > 10 {
-				t.Fatal("never full")
-			}
-			o.Emit(1, operator.NoTimestamp, payload)
-		}
-		// The chain may still be in the middle of a record that emits more.
-		g := group.New(t.Context(), "test")
-		if err := g.Go("reader", func(context.Context) error {
-			<-time.After(3 * time.Second)
-			drop(s)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		for range 4 {
-			o.Emit(1, operator.NoTimestamp, payload)
-		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		times := o.task.split.read(time.Now())
-		if times[backPressured] != 3*time.Second || times[busy] != 0 || times[idle] != 0 {
-			t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[backPressured])
-		}
+	t.Run("Emit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			checkFullOutput(t, func(o *output, b []byte) { o.Emit(1, operator.NoTimestamp, b) })
+		})
 	})
+	t.Run("EmitTo", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			checkFullOutput(t, func(o *output, b []byte) { o.EmitTo(0, operator.NoTimestamp, b) })
+		})
+	})
+}
+
+func checkFullOutput(t *testing.T, emit func(o *output, payload []byte)) {
+	o, s := newOutput(t, 2)
+	payload := make([]byte, buffer.Capacity/2)
+	emitted := 0
+	for ; !o.task.suspend.Load(); emitted++ {
+		if emitted > 10 {
+			t.Fatal("never full")
+		}
+		emit(o, payload)
+	}
+	// The chain may still be in the middle of a record that emits more.
+	g := group.New(t.Context(), "test")
+	if err := g.Go("reader", func(context.Context) error {
+		<-time.After(3 * time.Second)
+		drop(s)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		emit(o, payload)
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	times := o.task.split.read(time.Now())
+	if times[hardBackPressured] != 3*time.Second || times[busy] != 0 || times[idle] != 0 {
+		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[hardBackPressured])
+	}
 }
 
 func TestSplitAddsUpToTheTime(t *testing.T) {
@@ -95,11 +106,11 @@ func TestSplitAddsUpToTheTime(t *testing.T) {
 	start := time.Unix(100, 0)
 	var s split
 	s.begin(start)
-	for i, a := range []activity{idle, busy, backPressured, busy, idle} {
+	for i, a := range []activity{idle, busy, softBackPressured, busy, idle} {
 		s.enter(a, start.Add(time.Duration(i+1)*time.Second))
 	}
 	times := s.read(start.Add(10 * time.Second))
-	if times[busy] != 3*time.Second || times[idle] != 6*time.Second || times[backPressured] != time.Second {
-		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[backPressured])
+	if times[busy] != 3*time.Second || times[idle] != 6*time.Second || times[softBackPressured] != time.Second {
+		t.Errorf("busy %v, idle %v, back-pressured %v", times[busy], times[idle], times[softBackPressured])
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir/netstack/partition"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/taskmanager/barrier"
 	"github.com/weirflow/weir/taskmanager/chain"
 	"github.com/weirflow/weir/taskmanager/input"
 	"github.com/weirflow/weir/taskmanager/snapshot"
@@ -41,6 +42,9 @@ func (t *Task) prepare(ctx context.Context) error {
 		return hopeless("chain: %v", err)
 	}
 	t.chain = chain.Guard(c, t.vertex, int(t.d.Attempt.Subtask))
+	if err := t.prepareChannels(); err != nil {
+		return err
+	}
 	t.prepareSnapshots()
 	env, err := t.env(ctx)
 	if err != nil {
@@ -50,6 +54,7 @@ func (t *Task) prepare(ctx context.Context) error {
 		return err
 	}
 	t.prepareInput()
+	t.prepareDebloating()
 	t.view.Store(&view{io: t.io, in: t.in, chain: c, outputs: t.outputs})
 	return nil
 }
@@ -80,6 +85,8 @@ func (t *Task) spec() (netstack.TaskSpec, error) {
 	spec := netstack.TaskSpec{
 		Attempt: t.d.Attempt,
 		Wake:    t.awake,
+		Urgent:  t.hurry,
+		Decided: t.decided,
 		Buffers: netstack.BufferOptions{
 			Timeout: o.BufferTimeout, Exclusive: o.ExclusiveBuffers, Floating: o.FloatingBuffers,
 			PerOutput: o.BuffersPerOutput, Overdraft: o.OverdraftBuffers,
@@ -90,7 +97,7 @@ func (t *Task) spec() (netstack.TaskSpec, error) {
 		if err != nil {
 			return spec, err
 		}
-		s := netstack.OutputSpec{Edge: out.Edge, Partitioning: p, MaxParallelism: out.MaxParallelism}
+		s := netstack.OutputSpec{Edge: out.Edge, Partitioning: p, MaxParallelism: out.MaxParallelism, Aligns: out.Aligns}
 		for _, c := range out.Consumers {
 			s.Consumers = append(s.Consumers, netstack.Consumer{Attempt: c.Attempt, At: location(c.At)})
 		}
@@ -114,6 +121,12 @@ func partitioning(p jobgraph.Partitioning) (partition.Partitioning, error) {
 		return partition.Hash, nil
 	case jobgraph.Rebalance:
 		return partition.Rebalance, nil
+	case jobgraph.Rescale:
+		return partition.Rescale, nil
+	case jobgraph.Broadcast:
+		return partition.Broadcast, nil
+	case jobgraph.Custom:
+		return partition.Custom, nil
 	}
 	return 0, fmt.Errorf("deployment with partitioning %d", p)
 }
@@ -129,6 +142,9 @@ func (t *Task) prepareSnapshots() {
 		Operators: operators{t}, Outputs: barriers{t}, Reporter: reporter{t}, Executor: t.r.Executor,
 		Post:  t.postWritten,
 		Store: t.r.Store, Directory: t.d.Directory, InlineThreshold: t.d.Options.InlineThreshold,
+	}
+	if t.channels.writer != nil {
+		o.Channels = t.channels.writer
 	}
 	for i, id := range t.vertex.IDs {
 		o.Refs = append(o.Refs, snapshot.OperatorRef{ID: id, Name: t.vertex.Operators[i]})
@@ -148,6 +164,7 @@ func (t *Task) prepareInput() {
 	o := input.Options{
 		Borrow:           t.chain.Chain().Borrows(),
 		AfterTasksFinish: t.d.Options.CheckpointsAfterTasksFinish,
+		Mode:             t.mode(),
 		Sink:             sink{t},
 		Now:              time.Now,
 	}
@@ -156,6 +173,17 @@ func (t *Task) prepareInput() {
 		o.Keyed = append(o.Keyed, t.d.Inputs[i].Partitioning == jobgraph.Hash)
 	}
 	t.in = input.New(o)
+}
+
+// mode says how barriers are treated (behaviour §15.1).
+func (t *Task) mode() barrier.Mode {
+	switch {
+	case t.d.Options.AtLeastOnce:
+		return barrier.AtLeastOnce
+	case t.d.Options.Unaligned:
+		return barrier.Alternating
+	}
+	return barrier.Aligned
 }
 
 // env is what the operators may use.

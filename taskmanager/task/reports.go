@@ -12,8 +12,11 @@ import (
 	"github.com/weirflow/weir/taskmanager/snapshot"
 )
 
-// errEnded refuses what comes too late.
-var errEnded = errors.New("the task has ended")
+// Why something is not done.
+var (
+	errEnded   = errors.New("the task has ended")
+	errAborted = errors.New("the checkpoint was aborted")
+)
 
 // operators are the chain as a snapshot sees it.
 type operators struct{ t *Task }
@@ -73,19 +76,24 @@ func (t *Task) Figures() metrics.TaskFigures {
 		return metrics.TaskFigures{}
 	}
 	times := t.split.read(time.Now())
-	f := metrics.TaskFigures{Busy: times[busy], Idle: times[idle], BackPressured: times[backPressured]}
+	f := metrics.TaskFigures{
+		Busy: times[busy], Idle: times[idle], HardBackPressured: times[hardBackPressured],
+		BackPressured: times[softBackPressured] + times[hardBackPressured],
+	}
 	if v.in != nil {
 		f.RecordsIn, f.BytesIn = v.in.Records(), v.in.Bytes()
 	}
 	for _, g := range v.io.Inputs {
 		f.QueuedIn += g.QueuedBytes()
 		f.BuffersInUse += int64(g.BuffersInUse())
+		f.InPoolUsage = max(f.InPoolUsage, g.PoolUsage())
 	}
 	for _, o := range v.outputs {
 		f.RecordsOut += o.p.Records()
 		f.BytesOut += o.p.Bytes()
 		f.QueuedOut += o.p.QueuedBytes()
 		f.BuffersInUse += int64(o.p.BuffersInUse())
+		f.OutPoolUsage = max(f.OutPoolUsage, o.p.PoolUsage())
 	}
 	for _, c := range v.chain.Counts() {
 		f.Operators = append(f.Operators, metrics.OperatorFigures{Operator: c.Operator, RecordsIn: c.RecordsIn, RecordsOut: c.RecordsOut})

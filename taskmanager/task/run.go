@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
+	"github.com/weirflow/weir/taskmanager/snapshot"
 )
 
 // run is the life of the task's goroutine. A panic outside the chain is our bug; the
@@ -23,13 +24,16 @@ func (t *Task) run(ctx context.Context) error {
 		if err := t.prepare(ctx); err != nil {
 			return err
 		}
+		if err := t.recover(ctx); err != nil {
+			return err
+		}
 		t.owner.Changed(t.d.Attempt, lifecycle.Restored{})
 		return t.loop(ctx)
 	}))
 }
 
-// loop polls letters, outputs, timers and input in this order, and sleeps when there
-// is nothing to do. It returns when the task has done all its work.
+// loop polls letters, what overtakes in the inputs, outputs, timers and input in this
+// order, and sleeps when there is nothing to do. It returns when the task has done all its work.
 func (t *Task) loop(ctx context.Context) error {
 	for {
 		t.suspend.Store(false)
@@ -39,12 +43,17 @@ func (t *Task) loop(ctx context.Context) error {
 		if err := t.read(ctx); err != nil {
 			return err
 		}
+		if t.urgent.Load() && t.urgent.Swap(false) && t.in != nil {
+			if err := t.in.PollPriority(ctx); err != nil {
+				return err
+			}
+		}
 		if t.ended && t.snapshot.Running() == 0 {
 			return nil
 		}
 		if !t.available() {
 			t.flushAll()
-			t.sleep(ctx, backPressured)
+			t.sleep(ctx, softBackPressured)
 			continue
 		}
 		worked, err := t.work(ctx)
@@ -60,17 +69,25 @@ func (t *Task) loop(ctx context.Context) error {
 	}
 }
 
-// work does the next thing there is to do. It returns false if there is nothing.
-func (t *Task) work(ctx context.Context) (bool, error) {
-	switch {
-	case t.ended:
+// work does the next thing there is to do: it fires some of the timers that are due, and
+// then takes some input, which timers do not hold up however many are due. It returns
+// false if there is nothing.
+func (t *Task) work(ctx context.Context) (worked bool, err error) {
+	if t.ended {
 		return false, nil
-	case t.timersDue:
-		return true, t.fireTimers()
-	case t.in != nil:
-		return t.workInput(ctx)
 	}
-	return t.workSource()
+	fired := t.timersDue
+	if fired {
+		if err := t.fireTimers(); err != nil || t.suspend.Load() {
+			return true, err
+		}
+	}
+	if t.in != nil {
+		worked, err = t.workInput(ctx)
+	} else {
+		worked, err = t.workSource()
+	}
+	return worked || fired, err
 }
 
 func (t *Task) workInput(ctx context.Context) (bool, error) {
@@ -148,17 +165,19 @@ func (t *Task) sleep(ctx context.Context, a activity) {
 	t.split.enter(busy, to)
 	if a == idle && t.in != nil {
 		t.in.Meter().Idle(from, to)
+		t.idled(from, to)
 	}
 }
 
 // clean gives back everything that the task holds and answers its letters. It returns
 // the error that the task ends with.
 func (t *Task) clean(err error) error {
-	if t.alarm != nil {
-		t.alarm.Stop()
-	}
+	t.stopTimers()
 	if t.snapshot != nil {
 		t.snapshot.Close()
+	}
+	if t.channels.writer != nil {
+		t.channels.writer.Close()
 	}
 	for _, l := range t.box.Close() {
 		t.refuse(l)
@@ -192,6 +211,16 @@ func (t *Task) clean(err error) error {
 	return err
 }
 
+func (t *Task) stopTimers() {
+	for _, timer := range []*group.Timer{t.alarm, t.debloatTimer} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+	t.inputTimer.disarm()
+	t.outputTimer.disarm()
+}
+
 // refuse answers a letter that the task will not read.
 func (t *Task) refuse(l letter) {
 	switch l := l.(type) {
@@ -199,7 +228,11 @@ func (t *Task) refuse(l letter) {
 		t.confirm(l, errEnded)
 	case written:
 		t.snapshot.Done(context.Background(), l.result)
-	case trigger, complete, aborted, alarm:
+	case captured:
+		t.snapshot.ChannelState(context.Background(), snapshot.Channels{
+			ID: l.result.ID, Handles: l.result.Channels, Bytes: l.result.Bytes, Err: l.result.Err,
+		})
+	case trigger, complete, aborted, settled, timeout, alarm, resize:
 	}
 }
 

@@ -11,7 +11,10 @@ type activity int32
 const (
 	busy activity = iota
 	idle          // waits for input
-	backPressured
+	// Waits for room in an output: between two records, where it can still read letters, or
+	// within one.
+	softBackPressured
+	hardBackPressured
 	activities
 )
 

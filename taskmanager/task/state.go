@@ -16,6 +16,9 @@ import (
 	"github.com/weirflow/weir/taskmanager/snapshot"
 )
 
+// firingTime is how long timers fire without a look at anything else.
+const firingTime = 2 * time.Millisecond
+
 // maxElement bounds one element of an operator's own state, in bytes.
 const maxElement = 64 << 20
 
@@ -151,19 +154,22 @@ func (t *Task) ring(context.Context) {
 	_ = t.box.Post(mailbox.Internal, alarm{})
 }
 
-// fireTimers fires some of the timers that are due.
+// fireTimers fires some of the timers that are due: until somebody wants the task between
+// two of them, or for a few milliseconds, or a batch (B07).
 func (t *Task) fireTimers() error {
 	t.timersDue = false
+	begun := time.Now()
+	enough := func() bool { return t.suspend.Load() || time.Since(begun) > firingTime }
 	for _, s := range t.timers {
-		n := 0
+		more := false
 		err := t.chain.Do("firing a timer", func(operator.Chain) (err error) {
-			n, err = s.Fire(operator.BatchSize)
+			more, err = s.Fire(operator.BatchSize, enough)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		t.timersDue = t.timersDue || n == operator.BatchSize
+		t.timersDue = t.timersDue || more
 	}
 	if !t.timersDue {
 		t.alarmAt = 0

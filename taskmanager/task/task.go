@@ -19,6 +19,7 @@ import (
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/statebackend"
 	"github.com/weirflow/weir/taskmanager/chain"
+	"github.com/weirflow/weir/taskmanager/chanstate"
 	"github.com/weirflow/weir/taskmanager/input"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
 	"github.com/weirflow/weir/taskmanager/mailbox"
@@ -44,6 +45,7 @@ type Resources struct {
 	Store    blobstore.Store
 	Backends map[string]statebackend.Factory
 	Executor *snapshot.Executor
+	Channels *chanstate.Groups // or nil: checkpoints never overtake data
 	Metrics  *metrics.Registry // or nil
 	Logger   *zap.Logger
 	// OpenStore opens another checkpoint store by its location, for a restore from
@@ -64,6 +66,7 @@ type Task struct {
 	suspend  atomic.Bool   // the chain is to return before the next record
 	wake     chan struct{} // holds a token when an input, output or source may be ready
 	sourceUp atomic.Bool   // the source may have something
+	urgent   atomic.Bool   // an input may have what overtakes
 	cancel   context.CancelCauseFunc
 	split    split
 	view     atomic.Pointer[view] // what other goroutines may look at
@@ -76,12 +79,19 @@ type Task struct {
 	outputs  []*output
 	in       *input.CheckpointedGate // nil for sources
 	snapshot *snapshot.Coordinator
+	channels channels
 	keyed    map[weir.OperatorID]statebackend.Backend
 	timers   []*chain.Timers
 	alarm    *group.Timer // posts a letter when the earliest timer is due
 	alarmAt  int64        // when, in milliseconds since the Unix epoch; 0: it is not set
 	group    *group.Group
 	metrics  *metrics.Task
+
+	// Timers of a checkpoint's barriers: missing ones at the inputs, and those that were
+	// not read yet in the outputs.
+	inputTimer, outputTimer deadline
+	debloated               []*debloated
+	debloatTimer            *group.Timer
 
 	timersDue bool
 	// held is a trigger that waits until the last input has ended (behaviour §13).
@@ -208,6 +218,13 @@ func (t *Task) Interrupt(cause error) {
 		io.Cancel(cause)
 	}
 	t.suspend.Store(true)
+}
+
+// hurry makes the task look at what overtakes, before the next record.
+func (t *Task) hurry() {
+	t.urgent.Store(true)
+	t.suspend.Store(true)
+	t.awake()
 }
 
 // awake makes a sleeping task look again.

@@ -69,16 +69,19 @@ func (c *Cleaner) Discard(ctx context.Context, id weir.CheckpointID) error {
 	return nil
 }
 
-// DiscardHandles deletes the files of state that belongs to no snapshot: acknowledged
-// to a checkpoint that was aborted, late or by an unknown attempt. Files that a link
-// names, or a snapshot that may become one, are kept.
-func (c *Cleaner) DiscardHandles(ctx context.Context, state weir.TaskStateSnapshot) error {
+// DiscardHandles deletes the files of states that belong to no snapshot: acknowledged
+// to a checkpoint that was aborted, late or by an unknown attempt. A file that several
+// of them name is deleted once. Files that a link names, or a snapshot that may become
+// one, are kept.
+func (c *Cleaner) DiscardHandles(ctx context.Context, states ...weir.TaskStateSnapshot) error {
 	var names []string
-	snapshotmeta.TaskHandles(state, func(h weir.StateHandle) {
-		if blobstore.CheckName(h.File) == nil && !strings.HasPrefix(h.File, snapshotmeta.SharedDir+"/") {
-			names = append(names, path.Join(snapshotmeta.JobDir(c.job), h.File))
-		}
-	})
+	for _, state := range states {
+		snapshotmeta.TaskHandles(state, func(h weir.StateHandle) {
+			if blobstore.CheckName(h.File) == nil && !strings.HasPrefix(h.File, snapshotmeta.SharedDir+"/") {
+				names = append(names, path.Join(snapshotmeta.JobDir(c.job), h.File))
+			}
+		})
+	}
 	if len(names) == 0 {
 		return nil // inline, shared or another job's
 	}

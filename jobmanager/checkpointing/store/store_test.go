@@ -467,3 +467,57 @@ func TestWholeJobIsDiscarded(t *testing.T) {
 		t.Errorf("left %v", got)
 	}
 }
+
+// A file of in-flight data that several subtasks name is deleted once, and not at all
+// while a link names it.
+func TestCleanerKnowsSharedChannelFiles(t *testing.T) {
+	w := newWorld()
+	jobs, _ := w.lead(t)
+	chain := w.openChain(t, jobs)
+	channel := func(id weir.CheckpointID, producer int32) weir.TaskStateSnapshot {
+		return weir.TaskStateSnapshot{Channels: []weir.ChannelStateHandle{{
+			Edge: weir.EdgeID{From: "count", To: "count"}, Producer: producer,
+			Handle: weir.StateHandle{File: snapshotmeta.Dir(id) + "/channels", Length: 5},
+		}}}
+	}
+	w.putFiles(t, "chk-1/channels", "chk-2/channels", file(2, 1))
+	s := snapshot(1)
+	for i := range int32(2) {
+		if err := s.AddTask(weir.SubtaskID{Subtask: i}, channel(1, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := store.NewMetadataStore(w.store()).Write(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chain.Add(t.Context(), store.Completed{Checkpoint: 1, Metadata: m.Name}); err != nil {
+		t.Fatal(err)
+	}
+	deleted := map[string]int{}
+	w.fault = func(op faulty.Op, name string) error {
+		if op == faulty.Delete {
+			deleted[name]++
+		}
+		return nil
+	}
+	cleaner := store.NewCleaner(w.store(), job, chain)
+	if err := cleaner.DiscardHandles(t.Context(), channel(1, 0), channel(2, 0), channel(2, 1), taskState(file(2, 1))); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFiles(t, meta(1), "chk-1/channels")
+	if name := job.String() + "/chk-2/channels"; deleted[name] != 1 || len(deleted) != 2 {
+		t.Errorf("deletions %v", deleted)
+	}
+	w.complete(t, chain, 3, file(3, 1))
+	if err := chain.Remove(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := cleaner.Discard(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFiles(t, meta(3), file(3, 1))
+	if name := job.String() + "/chk-1/channels"; deleted[name] != 1 {
+		t.Errorf("deletions %v", deleted)
+	}
+}
