@@ -182,14 +182,8 @@ func (a *app) cancelCommand() *cobra.Command {
 				return err
 			}
 			id := d.Job.String()
-			if err := c.Cancel(ctx, id); err != nil {
-				return err
-			}
 			p := a.progress()
-			d, err = client.Await(ctx, c, id, func(d rpc.JobDetail) bool {
-				p.show(jobLine(d, true), "")
-				return d.Status.Final()
-			})
+			d, err = client.CancelAndAwait(ctx, c, id, func(d rpc.JobDetail) { p.show(jobLine(d, true), "") })
 			p.done()
 			if err != nil {
 				return err

@@ -234,6 +234,22 @@ func Await(ctx context.Context, g rpc.ClientGateway, job string, done func(rpc.J
 	}
 }
 
+// CancelAndAwait cancels the job and waits until it has ended, or ctx ends; each
+// answer is shown. A cancellation is in the JobManager's memory only: if another
+// leader goes on with the job, it is told again.
+func CancelAndAwait(ctx context.Context, g rpc.ClientGateway, job string, show func(rpc.JobDetail)) (rpc.JobDetail, error) {
+	if err := g.Cancel(ctx, job); err != nil {
+		return rpc.JobDetail{}, err
+	}
+	return Await(ctx, g, job, func(d rpc.JobDetail) bool {
+		show(d)
+		if d.Status != rpc.JobCancelling && !d.Status.Final() {
+			_ = g.Cancel(ctx, job) // if it fails, the next answer says so or it is tried again
+		}
+		return d.Status.Final()
+	})
+}
+
 // Running says whether every task of the job runs.
 func Running(d rpc.JobDetail) bool {
 	return d.Status == rpc.JobRunning && d.Tasks != nil && d.JobSummary.Tasks == d.JobSummary.Running

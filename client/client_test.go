@@ -57,7 +57,9 @@ func (j *jobManager) called() int {
 // noSessions refuses TaskManagers.
 type noSessions struct{}
 
-func (noSessions) Accept(context.Context) (rpc.SessionHandler, error) { return nil, &rpc.NotLeaderError{} }
+func (noSessions) Accept(context.Context) (rpc.SessionHandler, error) {
+	return nil, &rpc.NotLeaderError{}
+}
 
 func serve(t *testing.T, answer func(ctx context.Context, call int) (rpc.JobDetail, error)) *jobManager {
 	t.Helper()

@@ -95,14 +95,14 @@ func (t *taskManagerRole) store() (blobstore.Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 		}
-		return s, nil
+		return &homeStore{Store: s}, nil
 	}
 	c, err := client.New(t.o.JobManagers, client.Options{})
 	if err != nil {
 		return nil, err
 	}
 	t.parts.add(func(context.Context) error { return c.Close() })
-	return &sharedStore{
+	return &homeStore{Store: &sharedStore{
 		where: func(ctx context.Context) (string, error) {
 			info, err := c.Cluster(ctx)
 			return info.CheckpointDir, err
@@ -110,11 +110,11 @@ func (t *taskManagerRole) store() (blobstore.Store, error) {
 		open: func(dir string) (blobstore.Store, error) {
 			s, err := fs.OpenExisting(dir)
 			if err != nil {
-				return nil, fmt.Errorf("the JobManager's checkpoint directory is not here: %w (mount it, or give --checkpoint-dir)", err)
+				return nil, fmt.Errorf("%w: %w (mount it, or give --checkpoint-dir)", errElsewhere, err)
 			}
 			return s, nil
 		},
-	}, nil
+	}}, nil
 }
 
 // stack starts the data path and returns the address that peers are told.

@@ -65,7 +65,7 @@ func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Cod
 	w := &keyedWriter[K, T]{r: m.run, out: out, values: c, keys: k.keys, key: k.key}
 	w.at = w.r.addSite(site{operator: m.node.logical.Name, part: k.part(), fault: weir.FaultUser})
 	if c.Local() && k.keys.Local() {
-		return w.writeLocal
+		return w.local()
 	}
 	w.value, w.k = new(T), new(K)
 	return w.write
@@ -85,28 +85,31 @@ type keyedWriter[K comparable, T any] struct {
 	k     *K
 }
 
-// writeLocal encodes its argument where it lies: copying it would cost more than
-// encoding it.
-func (w *keyedWriter[K, T]) writeLocal(v T) {
-	w.r.at = w.at
-	key := w.key(v)
-	hash, ok := w.keys.HashText(&key)
-	if !ok {
-		var err error
-		w.keyBuf, err = w.keys.AppendLocal(w.keyBuf[:0], &key)
-		if hash, ok = w.hash(err); !ok {
+// local is the writer that encodes its argument where it lies: copying it would cost
+// more than encoding it. It is a closure since a method value costs a call more.
+func (w *keyedWriter[K, T]) local() func(T) {
+	r, out, at, keyOf, keys, values := w.r, w.out, w.at, w.key, w.keys, w.values
+	return func(v T) {
+		r.at = at
+		key := keyOf(v)
+		hash, ok := keys.HashText(&key)
+		if !ok {
+			var err error
+			w.keyBuf, err = keys.AppendLocal(w.keyBuf[:0], &key)
+			if hash, ok = w.hash(err); !ok {
+				return
+			}
+		}
+		buf, err := values.AppendLocal(w.buf[:0], &v)
+		if err != nil {
+			r.fail(at, err)
 			return
 		}
+		if cap(buf) > cap(w.buf) {
+			w.buf = buf
+		}
+		out.Emit(hash, r.ts, buf)
 	}
-	buf, err := w.values.AppendLocal(w.buf[:0], &v)
-	if err != nil {
-		w.r.fail(w.at, err)
-		return
-	}
-	if cap(buf) > cap(w.buf) {
-		w.buf = buf
-	}
-	w.out.Emit(hash, w.r.ts, buf)
 }
 
 func (w *keyedWriter[K, T]) write(v T) {

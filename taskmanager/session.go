@@ -25,13 +25,17 @@ var (
 func (l *loop) dial() {
 	jitter := rand.New(rand.NewPCG(l.random.Uint64(), l.random.Uint64()))
 	err := l.group.Go("tm/dial", func(ctx context.Context) error {
+		var told time.Time // when the log was last told that there is none
 		for pause := l.o.DialBackoff; ; pause = min(2*pause, l.o.DialBackoffMax) {
 			s, err := l.dialOnce(ctx)
 			if err == nil {
 				l.inbox.post(connected{s})
 				return nil
 			}
-			l.log.Debug("no job manager yet", zap.Error(err))
+			if time.Since(told) > time.Minute {
+				l.log.Info("no job manager yet; still trying", zap.Error(err))
+				told = time.Now()
+			}
 			select {
 			case <-time.After(jittered(jitter, pause)):
 			case <-ctx.Done():

@@ -75,11 +75,11 @@ func ErrorOf(err error) error {
 // codeOf is for statuses that are not ours, for example of a broken connection.
 func codeOf(c codes.Code) rpc.Code {
 	switch c {
-	case codes.Unavailable, codes.Canceled:
+	case codes.Unavailable, codes.Canceled, codes.Unimplemented: // the last: something else serves there
 		return rpc.CodeUnavailable
 	case codes.DeadlineExceeded:
 		return rpc.CodeDeadlineExceeded
-	case codes.InvalidArgument, codes.Unimplemented:
+	case codes.InvalidArgument:
 		return rpc.CodeInvalidArgument
 	case codes.NotFound:
 		return rpc.CodeNotFound
