@@ -1,6 +1,7 @@
 package jobmanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -112,7 +113,9 @@ func TestUnalignedCheckpointIsRestoredAtAnotherParallelism(t *testing.T) {
 		w.must(err)
 		second := w.await(jm, "second", rpc.JobRunning).Job
 		var got []string
-		for _, dep := range f.deployments() {
+		deployed := f.deployments()
+		slices.SortStableFunc(deployed, func(a, b rpc.TaskDeployment) int { return cmp.Compare(a.Attempt.Subtask, b.Attempt.Subtask) })
+		for _, dep := range deployed {
 			for _, rc := range dep.Recovered {
 				if dep.Attempt.Job != second || rc.Channel != -1 || len(rc.Captured) != 1 {
 					t.Errorf("%s of %s recovers %+v", dep.Attempt, d.Name, rc)
