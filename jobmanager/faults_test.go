@@ -151,7 +151,9 @@ func TestJobsWaitForTheirCheckpointDirectory(t *testing.T) {
 		})
 		f.join(next, 1, func(r *rpc.Register) { r.Incarnation = 2 }).live(w.hearts())
 		time.Sleep(5 * time.Second)
-		w.await(next, "job", rpc.JobInitializing)
+		if d := w.await(next, "job", rpc.JobInitializing); !strings.Contains(d.Detail, "not found") {
+			t.Errorf("detail %q", d.Detail)
+		}
 		mounted.Store(true)
 		w.await(next, "job", rpc.JobRunning)
 		last := f.deployments()[len(f.deployments())-1]

@@ -295,6 +295,7 @@ func (l *loop) load() {
 				return nil
 			}
 			l.log.Warn("job not loaded; will try again", zap.Error(err))
+			l.m.inbox.Post(notLoaded{err.Error()})
 			select {
 			case <-ctx.Done():
 			case <-time.After(doubtfulPause):
