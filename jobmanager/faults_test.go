@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/blobstore"
 	"github.com/weirflow/weir/blobstore/faulty"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/ha"
@@ -111,13 +112,12 @@ func TestDamagedBodyFailsItsJobOnly(t *testing.T) {
 		w := newWorld(t)
 		jm, f := w.manager(), w.fleet()
 		f.join(jm, 1)
-		bad, gone := w.submit(jm, "bad", checkpointed), w.submit(jm, "gone", checkpointed)
+		bad := w.submit(jm, "bad", checkpointed)
 		w.must(jm.Stop(t.Context()))
 		body := w.read(jobmaster.BodyName(bad))
 		body[len(body)/2] ^= 1
 		w.must(w.blobs.Delete(t.Context(), jobmaster.BodyName(bad)))
 		w.write(jobmaster.BodyName(bad), body)
-		w.must(w.blobs.Delete(t.Context(), jobmaster.BodyName(gone)))
 
 		next := w.manager()
 		f.join(next, 1, func(r *rpc.Register) { r.Incarnation = 2 }).live(w.hearts())
@@ -126,9 +126,47 @@ func TestDamagedBodyFailsItsJobOnly(t *testing.T) {
 		if d := w.await(next, "bad", rpc.JobFailed); !strings.Contains(d.Detail, "checksum") {
 			t.Errorf("detail %q", d.Detail)
 		}
-		if d := w.await(next, "gone", rpc.JobFailed); !strings.Contains(d.Detail, "not found") {
+	})
+}
+
+// A checkpoint directory that is not mounted when the JobManager starts must not cost
+// the jobs that have their checkpoints in it.
+func TestJobsWaitForTheirCheckpointDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		jm, f := w.manager(), w.fleet()
+		f.join(jm, 1)
+		id := w.submit(jm, "job", checkpointed)
+		c := w.awaitCheckpoint(jm, "job", 2)
+		w.must(jm.Stop(t.Context()))
+
+		var mounted atomic.Bool
+		next := w.manager(func(c *Config) {
+			c.Blobs = faulty.New(w.blobs, faulty.Hook{Before: func(_ context.Context, op faulty.Op, _ string) error {
+				if (op == faulty.Open || op == faulty.Stat) && !mounted.Load() {
+					return blobstore.ErrNotFound
+				}
+				return nil
+			}})
+		})
+		f.join(next, 1, func(r *rpc.Register) { r.Incarnation = 2 }).live(w.hearts())
+		time.Sleep(5 * time.Second)
+		if d := w.await(next, "job", rpc.JobInitializing); !strings.Contains(d.Detail, "not found") {
 			t.Errorf("detail %q", d.Detail)
 		}
+		mounted.Store(true)
+		w.await(next, "job", rpc.JobRunning)
+		last := f.deployments()[len(f.deployments())-1]
+		if last.RestoredFrom < c.ID {
+			t.Errorf("it resumes from %d, want at least %d", last.RestoredFrom, c.ID)
+		}
+
+		mounted.Store(false)
+		f.fail(id, 1, 0, &weir.Failure{Message: "boom"})
+		time.Sleep(5 * time.Second)
+		w.await(next, "job", rpc.JobRestarting)
+		mounted.Store(true)
+		w.await(next, "job", rpc.JobRunning)
 	})
 }
 

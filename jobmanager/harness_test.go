@@ -375,12 +375,14 @@ func (f *fleet) capture(t *fakeTask, a *rpc.AcknowledgeCheckpoint) {
 func (f *fleet) fail(job weir.JobID, vertex, subtask int32, failure *weir.Failure) {
 	f.w.t.Helper()
 	f.mu.Lock()
-	var found *fakeTask
+	var found *fakeTask // the newest one: those of a leader that is gone may still be there
 	for id, t := range f.mu.tasks {
-		if id.Job == job && id.Vertex == vertex && id.Subtask == subtask {
+		if id.Job == job && id.Vertex == vertex && id.Subtask == subtask && (found == nil || id.Epoch > found.d.Attempt.Epoch) {
 			found = t
-			delete(f.mu.tasks, id)
 		}
+	}
+	if found != nil {
+		delete(f.mu.tasks, found.d.Attempt)
 	}
 	f.mu.Unlock()
 	if found == nil {

@@ -13,8 +13,8 @@ import (
 const (
 	segmentBytes  = 32 << 10
 	queueSegments = 8
-	// A record is its length, the hash of its key, the key, a time and the body.
-	recordBytes = 4 + 8 + keyBytes + 8 + bodyBytes
+	// A record is its length, the key, a time and the body.
+	recordBytes = 4 + keyBytes + 8 + bodyBytes
 )
 
 type segment struct {
@@ -78,10 +78,9 @@ func (l *loop) run(records int) {
 		}
 		b := s.b[s.n : s.n+recordBytes]
 		binary.LittleEndian.PutUint32(b, recordBytes-4)
-		binary.LittleEndian.PutUint64(b[4:], hash)
-		copy(b[12:], key)
-		binary.LittleEndian.PutUint64(b[12+keyBytes:], uint64(at))
-		copy(b[20+keyBytes:], r.Body)
+		copy(b[4:], key)
+		binary.LittleEndian.PutUint64(b[4+keyBytes:], uint64(at))
+		copy(b[12+keyBytes:], r.Body)
 		s.n += recordBytes
 	}
 	for i := range open {
@@ -98,13 +97,12 @@ func (l *loop) run(records int) {
 }
 
 // decode reads a record, whose strings alias the segment.
-func decode(b []byte) (r record, hash uint64, at int64, rest []byte) {
+func decode(b []byte) (r record, at int64, rest []byte) {
 	end := 4 + binary.LittleEndian.Uint32(b)
-	hash = binary.LittleEndian.Uint64(b[4:])
-	r.Key = text(b[12 : 12+keyBytes])
-	at = int64(binary.LittleEndian.Uint64(b[12+keyBytes:]))
-	r.Body = text(b[20+keyBytes : end])
-	return r, hash, at, b[end:]
+	r.Key = text(b[4 : 4+keyBytes])
+	at = int64(binary.LittleEndian.Uint64(b[4+keyBytes:]))
+	r.Body = text(b[12+keyBytes : end])
+	return r, at, b[end:]
 }
 
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
@@ -119,7 +117,8 @@ func tableCounter() func(b []byte) {
 		for len(b) > 0 {
 			n := 0
 			for ; n < batchSize && len(b) > 0; n++ {
-				rs[n], hashes[n], at[n], b = decode(b)
+				rs[n], at[n], b = decode(b)
+				hashes[n] = xxh3.HashString(rs[n].Key)
 			}
 			t.touch(hashes[:n])
 			for i := range n {
@@ -136,7 +135,7 @@ func mapCounter() func(b []byte) {
 		for len(b) > 0 {
 			var r record
 			var at int64
-			r, _, at, b = decode(b)
+			r, at, b = decode(b)
 			t := m[r.Key]
 			if t == nil {
 				t = &total{}

@@ -242,3 +242,15 @@ func (c *cluster) awaitFailedCheckpoint(job string, after weir.CheckpointID) (fa
 		}
 	}
 }
+
+// State that a TaskManager would write where nobody finds it fails the checkpoint.
+func TestTaskManagerWithAnotherDirectoryCompletesNoCheckpoint(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, built(t, weirBinary), 0)
+	c.startTaskManager(0, "--checkpoint-dir", filepath.Join(c.dir, "elsewhere"))
+	job := c.submit(rpc.SubmitRequest{Params: map[string]string{"keys": "5000", "size": "50", "rate": "20000"}})
+	info := c.awaitFailedCheckpoint(job, 0)
+	if !strings.Contains(info.Message, "the JobManager's checkpoint directory is not here") || !strings.Contains(info.Message, "--checkpoint-dir") {
+		t.Errorf("checkpoint %d failed with %s: %q", info.ID, info.Reason, info.Message)
+	}
+}

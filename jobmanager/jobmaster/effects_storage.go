@@ -200,7 +200,7 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 	}
 	if err != nil {
 		return SnapshotUnreadable{Run: a.Run, Failure: weir.Failure{
-			Message: fmt.Sprintf("read snapshot %s: %v", a.Metadata, err), Fault: weir.FaultOutside, NoRetry: beyondRepair(err), Subtask: -1,
+			Message: fmt.Sprintf("read snapshot %s: %v", a.Metadata, err), Fault: weir.FaultOutside, NoRetry: beyondRepair(err) && l.atHome(ctx), Subtask: -1,
 		}}
 	}
 	if foreign || dir != l.spec.Directory {
@@ -225,6 +225,13 @@ func (l *loop) blobsAt(location string, foreign bool) (blobstore.Store, error) {
 	default:
 		return l.deps.OpenStore(location)
 	}
+}
+
+// atHome says whether the store is the one that has the job's body. In another one,
+// for example a mount point that has lost its volume, what is missing is not gone.
+func (l *loop) atHome(ctx context.Context) bool {
+	_, err := l.deps.Blobs.Stat(ctx, l.m.record.Body)
+	return !errors.Is(err, blobstore.ErrNotFound)
 }
 
 // beyondRepair says whether trying to read again cannot help.
@@ -271,7 +278,8 @@ func coordinatorStates(ctx context.Context, blobs blobstore.Store, dir string, s
 }
 
 // load reads the job's body and chain, in the background, until it has them or knows
-// that it never will.
+// that it never will. A body that is not there may come back: it was written before
+// the job was recorded, so the store is another one, or a volume is not mounted.
 func (l *loop) load() {
 	err := l.m.group.Go("job/load", func(ctx context.Context) error {
 		for {
@@ -285,11 +293,12 @@ func (l *loop) load() {
 			case overtakenBy(err):
 				l.deps.Overtaken(err)
 				return nil
-			case errors.Is(err, ErrBadBody) || errors.Is(err, joboption.ErrBad) || errors.Is(err, blobstore.ErrNotFound) || errors.Is(err, ha.ErrCorrupt):
+			case errors.Is(err, ErrBadBody) || errors.Is(err, joboption.ErrBad) || errors.Is(err, ha.ErrCorrupt):
 				l.m.inbox.Post(unloadable{weir.Failure{Message: err.Error(), NoRetry: true, Subtask: -1}})
 				return nil
 			}
 			l.log.Warn("job not loaded; will try again", zap.Error(err))
+			l.m.inbox.Post(notLoaded{err.Error()})
 			select {
 			case <-ctx.Done():
 			case <-time.After(doubtfulPause):

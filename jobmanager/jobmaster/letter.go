@@ -41,6 +41,8 @@ type (
 		chain      *store.Chain
 		start      Start
 	}
+	// notLoaded says why they are not there yet.
+	notLoaded struct{ reason string }
 	// unloadable says that they never can be.
 	unloadable struct{ failure weir.Failure }
 	// granted is the answer to a request for slots.
@@ -78,6 +80,7 @@ type (
 
 func (happened) letter()      {}
 func (loaded) letter()        {}
+func (notLoaded) letter()     {}
 func (unloadable) letter()    {}
 func (granted) letter()       {}
 func (lost) letter()          {}

@@ -31,6 +31,8 @@ type loop struct {
 	spec  *Spec
 	body  *Submission
 	chain *store.Chain
+	// waitsFor says why the job was not loaded yet.
+	waitsFor string
 
 	sessions    map[execgraph.Location]rpc.Session // of TaskManagers with our slots (slot 0)
 	hosts       map[weir.TaskManagerID]string
@@ -120,6 +122,8 @@ func (l *loop) handle(letter letter) {
 		l.step(x.event)
 	case loaded:
 		l.begin(x)
+	case notLoaded:
+		l.waitsFor = x.reason
 	case unloadable:
 		l.refuse(x.failure)
 	case granted:
@@ -291,7 +295,7 @@ func (l *loop) finished() bool {
 func (l *loop) report() Report {
 	r := Report{Job: l.m.record, Started: l.m.record.Submitted, Ended: l.ended, Spec: l.spec, Body: l.body}
 	if l.core == nil {
-		r.View = View{Status: rpc.JobInitializing, Restarts: int(l.m.first.Restarts)}
+		r.View = View{Status: rpc.JobInitializing, Detail: l.waitsFor, Restarts: int(l.m.first.Restarts)}
 		if !l.ended.IsZero() {
 			r.View.Status, r.View.Detail = l.status.want.Status, l.status.want.Detail
 			r.View.Failure = l.status.want.Failure
