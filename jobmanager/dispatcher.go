@@ -46,6 +46,7 @@ type dispatcher struct {
 	monitor *resource.HeartbeatMonitor
 	peers   map[rpc.Session]*peer // registered ones
 	byID    map[weir.TaskManagerID]*peer
+	random  *rand.Rand // for jitter
 }
 
 var _ jobmaster.Slots = (*dispatcher)(nil)
@@ -58,6 +59,7 @@ func newDispatcher(t *term) *dispatcher {
 		monitor: resource.NewHeartbeatMonitor(t.cfg.HeartbeatTimeout),
 		peers:   make(map[rpc.Session]*peer),
 		byID:    make(map[weir.TaskManagerID]*peer),
+		random:  rand.New(rand.NewPCG(uint64(t.leadership.Epoch()), uint64(len(t.cfg.CandidateID)))),
 	}
 }
 
@@ -245,7 +247,7 @@ func (d *dispatcher) lost(a resource.Lost) {
 // armBeat asks for the next look at heartbeats. The jitter keeps timers apart.
 func (d *dispatcher) armBeat() {
 	interval := d.term.cfg.HeartbeatInterval
-	jitter := time.Duration(rand.Int64N(int64(interval)/10 + 1))
+	jitter := time.Duration(d.random.Int64N(int64(interval)/10 + 1))
 	d.term.group.AfterFunc("dispatcher/beat", interval+jitter, func(context.Context) { d.inbox.Post(beat{}) })
 }
 

@@ -193,6 +193,7 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 		}
 	case rpc.Deploy:
 		o.deployedLocked(by, m.Deployment)
+	default: // no other message bears on what is watched
 	}
 }
 

@@ -86,8 +86,9 @@ func messageText(m rpc.Message) string {
 		return fmt.Sprintf("aborted %d to %s", m.Checkpoint, short(m.Attempt))
 	case rpc.OperatorEvent:
 		return fmt.Sprintf("event %d to %s: %q", m.Seq, short(m.Attempt), m.Event)
+	default:
+		return fmt.Sprintf("%T", m)
 	}
-	return fmt.Sprintf("%T", m)
 }
 
 // deploymentText says what distinguishes one deployment from another.

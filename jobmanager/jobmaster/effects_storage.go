@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/internal/assert"
 	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/internal/stoppoint"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
@@ -38,6 +39,8 @@ func (l *loop) store(action checkpointing.Action) {
 		l.call(deletion, func(ctx context.Context) Event { return l.discardState(ctx, a) })
 	case checkpointing.DeleteCheckpoint:
 		l.call(deletion, func(ctx context.Context) Event { return l.deleteCheckpoint(ctx, a) })
+	default:
+		assert.That(false, "%T is not about storage", a)
 	}
 }
 
