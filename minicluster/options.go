@@ -61,7 +61,7 @@ func (o Options) withDefaults() (Options, error) {
 		faults = append(faults, errors.New("either Jobs or Catalog is to be given"))
 	}
 	if o.Dir != "" && o.Store != nil {
-		faults = append(faults, errors.New("Dir and Store exclude each other"))
+		faults = append(faults, errors.New("of Dir and Store only one may be given"))
 	}
 	if len(o.Jobs) > 0 {
 		catalog, err := flow.NewCatalog(o.Jobs...)
