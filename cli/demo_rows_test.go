@@ -62,4 +62,3 @@ func TestDemoCollectsEachCompletedCheckpointOnce(t *testing.T) {
 		t.Errorf("%d seen: %v", seen, ids)
 	}
 }
-

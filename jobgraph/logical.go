@@ -59,9 +59,9 @@ const (
 	KindFilter    Kind = "filter"
 	KindFlatMap   Kind = "flat-map"
 	KindProcess   Kind = "process"
-	KindCoMap     Kind = "co-map"     // two ports
+	KindCoMap     Kind = "co-map"      // two ports
 	KindCoFlatMap Kind = "co-flat-map" // two ports
-	KindCoProcess Kind = "co-process" // two ports
+	KindCoProcess Kind = "co-process"  // two ports
 	KindSink      Kind = "sink"
 )
 
