@@ -15,7 +15,8 @@ import (
 
 const (
 	segments  = 20_000    // of a sample of pure transport
-	records   = 2_000_000 // of a sample with work
+	records   = 1_000_000 // of a sample with work
+	morePairs = 31        // at least: processes wake each other, so samples scatter
 	gcPercent = 200       // the same on all sides
 )
 
@@ -45,7 +46,7 @@ func compare(name, work string, units, n int) pairs.Result {
 	b := side.Start(units, "side", "-of", "tcp", "-work", work)
 	defer s.Stop()
 	defer b.Stop()
-	return pairs.Run(name, s.Sample, b.Sample, n)
+	return pairs.Run(name, s.Sample, b.Sample, max(n, morePairs))
 }
 
 // neighbour compares a task beside one of another job on the same connection, which
@@ -55,7 +56,7 @@ func neighbour(n int) pairs.Result {
 	alone := side.Start(segments, "side", "-of", "stack", "-work", "pure")
 	defer beside.Stop()
 	defer alone.Stop()
-	return pairs.Run("transport/blocked-neighbour", beside.Sample, alone.Sample, n).SpeedAtLeast(0.8)
+	return pairs.Run("transport/blocked-neighbour", beside.Sample, alone.Sample, max(n, morePairs)).SpeedAtLeast(0.8)
 }
 
 // latency compares the median latency of a small message, sent every millisecond
