@@ -40,6 +40,7 @@ type Oracle struct {
 		silent   weir.CheckpointID                          // linked, and nobody was told yet
 		states   map[weir.CheckpointID]rpc.CheckpointStatus // as shown to clients
 		takers   map[weir.CheckpointID]weir.LeaderEpoch     // who triggered a checkpoint
+		runs     map[weir.CheckpointID]int                  // how many attempts had been deployed when it was triggered
 		epochs   map[*instance]weir.LeaderEpoch             // that TaskManagers have been registered with, as of the last step
 		heard    map[*instance]weir.LeaderEpoch             // and since
 		started  map[weir.AttemptID]bool
@@ -70,6 +71,7 @@ func (o *Oracle) begin(request string, plan JobPlan, from weir.CheckpointID) {
 	o.mu.deployed = make(map[weir.AttemptID]bool)
 	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
 	o.mu.started = make(map[weir.AttemptID]bool)
+	o.mu.runs = make(map[weir.CheckpointID]int)
 	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
 	o.mu.newest, o.mu.pending, o.mu.silent = from, 0, 0
 }
@@ -139,6 +141,9 @@ func (o *Oracle) registryChanged() {
 		if l.Checkpoint <= o.mu.newest {
 			o.w.wrong("checkpoint %d became a link after %d", l.Checkpoint, o.mu.newest)
 		}
+		if n := o.mu.runs[l.Checkpoint]; n != len(o.mu.deployed) {
+			o.w.wrong("checkpoint %d became a link, and %d attempts were deployed from an older one since it was triggered", l.Checkpoint, len(o.mu.deployed)-n)
+		}
 		if o.mu.aborted[l.Checkpoint] {
 			o.w.wrong("checkpoint %d became a link after somebody was told that it was aborted", l.Checkpoint)
 		}
@@ -172,7 +177,9 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 		if epoch, taken := o.mu.takers[m.Barrier.ID]; taken && epoch != m.Attempt.Epoch {
 			o.w.wrong("checkpoint %d is triggered in epoch %d and was in %d", m.Barrier.ID, m.Attempt.Epoch, epoch)
 		}
-		o.mu.takers[m.Barrier.ID] = m.Attempt.Epoch
+		if o.mu.takers[m.Barrier.ID] = m.Attempt.Epoch; o.mu.runs[m.Barrier.ID] == 0 {
+			o.mu.runs[m.Barrier.ID] = len(o.mu.deployed)
+		}
 		if o.mu.pending != m.Barrier.ID && o.mu.linked[m.Barrier.ID].Number == 0 {
 			o.mu.pending = m.Barrier.ID
 		}

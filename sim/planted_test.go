@@ -17,12 +17,14 @@ import (
 func TestPlanted(t *testing.T) {
 	if bug := os.Getenv("WEIR_PLANTED"); bug != "" {
 		planted.Choose(planted.Bug(bug))
+		oneByOne = true
 		TestSeeds(t)
 		return
 	}
 	most := number(t, "WEIR_SEEDS", wholeSuite)
 	for _, bug := range planted.Bugs {
 		t.Run(string(bug), func(t *testing.T) {
+			t.Parallel()
 			if found := find(t, bug, most); found == "" {
 				t.Errorf("%d seeds do not find it", most)
 			} else {

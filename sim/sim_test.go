@@ -36,6 +36,10 @@ func number(t *testing.T, variable string, absent int) int {
 	return n
 }
 
+// oneByOne keeps lives from running beside each other, so that the first that fails is
+// the last.
+var oneByOne = false
+
 // live lives one life in a bubble of its own.
 func live(t *testing.T, seed uint64, change func(*sim.Plan)) (r sim.Result) {
 	t.Helper()
@@ -64,7 +68,9 @@ func TestSeeds(t *testing.T) {
 		}
 		for _, seed := range list {
 			t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-				t.Parallel()
+				if !oneByOne {
+					t.Parallel()
+				}
 				r := live(t, seed, nil)
 				mu.Lock()
 				defer mu.Unlock()
