@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/group"
@@ -18,8 +19,15 @@ const BuildTimeout = 30 * time.Second
 // errBuildTimeout is the cause of a build that took longer than [BuildTimeout].
 var errBuildTimeout = fmt.Errorf("builder did not return within %s", BuildTimeout)
 
+// errStillBuilding refuses a build whose entry point's builder has been given up
+// before and has not returned yet: it would be one more goroutine for nothing.
+var errStillBuilding = errors.New("an earlier run of its builder has not returned yet")
+
 type catalog struct {
 	jobs []Job // sorted by name
+	// stuck counts the runs of each job's builder that were given up and have not
+	// returned.
+	stuck []atomic.Int32
 }
 
 var _ operator.Catalog = (*catalog)(nil)
@@ -27,7 +35,7 @@ var _ operator.Catalog = (*catalog)(nil)
 // NewCatalog makes the catalog of these jobs. Faulty definitions and names used
 // twice are errors, joined.
 func NewCatalog(jobs ...Job) (operator.Catalog, error) {
-	c := &catalog{jobs: slices.Clone(jobs)}
+	c := &catalog{jobs: slices.Clone(jobs), stuck: make([]atomic.Int32, len(jobs))}
 	slices.SortStableFunc(c.jobs, func(a, b Job) int { return strings.Compare(a.name, b.name) })
 	var faults []error
 	for i, j := range c.jobs {
@@ -66,6 +74,9 @@ func (c *catalog) Build(ctx context.Context, entrypoint string, params map[strin
 		}
 		return nil, fmt.Errorf("%w %q; known are: %s", operator.ErrUnknownEntrypoint, entrypoint, listNames(names))
 	}
+	if c.stuck[i].Load() > 0 {
+		return nil, fmt.Errorf("build job %q: %w", entrypoint, errStillBuilding)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, BuildTimeout, errBuildTimeout)
 	defer cancel()
 
@@ -74,8 +85,14 @@ func (c *catalog) Build(ctx context.Context, entrypoint string, params map[strin
 		err     error
 	}
 	done := make(chan result, 1)
+	var over atomic.Bool // the builder returned, or was given up: whichever is second puts it right
 	g := group.New(ctx, "builder/"+entrypoint)
 	err := g.GoThen("build", func(context.Context) error {
+		defer func() {
+			if over.Swap(true) {
+				c.stuck[i].Add(-1)
+			}
+		}()
 		p, err := c.jobs[i].Build(params)
 		if err == nil {
 			done <- result{program: p}
@@ -93,6 +110,9 @@ func (c *catalog) Build(ctx context.Context, entrypoint string, params map[strin
 	case r := <-done:
 		return r.program, r.err
 	case <-ctx.Done():
+		if !over.Swap(true) {
+			c.stuck[i].Add(1)
+		}
 		return nil, fmt.Errorf("build job %q: %w", entrypoint, context.Cause(ctx))
 	}
 }

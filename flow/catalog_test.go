@@ -65,22 +65,41 @@ func TestBuilderThatBlocksIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		job := flow.Define("slow", func(g *flow.Graph, _ struct{}) error { <-release; return nil })
-		c := catalog(t, job)
+		start := time.Now()
+		if _, err := catalog(t, job).Build(t.Context(), "slow", nil); err == nil || !strings.Contains(err.Error(), "did not return within 30s") || time.Since(start) != flow.BuildTimeout {
+			t.Errorf("without a deadline: %v after %v", err, time.Since(start))
+		}
+		ended, cancelEnded := context.WithCancelCause(t.Context())
+		cancelEnded(errors.New("shutting down"))
+		if _, err := catalog(t, job).Build(ended, "slow", nil); err == nil || !strings.Contains(err.Error(), "shutting down") {
+			t.Errorf("after the end: %v", err)
+		}
+		close(release)
+	})
+}
+
+// A builder that never returns costs one goroutine, and not one for every submission.
+func TestBuilderThatWasGivenUpIsNotRunAgainUntilItReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, runs := make(chan struct{}), 0
+		slow := flow.Define("slow", func(g *flow.Graph, _ struct{}) error { runs++; <-release; return nil })
+		c := catalog(t, slow, simpleJob("quick"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Build(ctx, "slow", nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with a deadline: %v", err)
 		}
-		start := time.Now()
-		if _, err := c.Build(t.Context(), "slow", nil); err == nil || !strings.Contains(err.Error(), "did not return within 30s") || time.Since(start) != flow.BuildTimeout {
-			t.Errorf("without: %v after %v", err, time.Since(start))
+		if _, err := c.Build(t.Context(), "slow", nil); err == nil || !strings.Contains(err.Error(), "has not returned yet") {
+			t.Errorf("while it blocks: %v", err)
 		}
-		ended, cancelEnded := context.WithCancelCause(t.Context())
-		cancelEnded(errors.New("shutting down"))
-		if _, err := c.Build(ended, "slow", nil); err == nil || !strings.Contains(err.Error(), "shutting down") {
-			t.Errorf("after the end: %v", err)
+		if _, err := c.Build(t.Context(), "quick", nil); err != nil {
+			t.Errorf("another job: %v", err)
 		}
 		close(release)
+		synctest.Wait()
+		if _, err := c.Build(t.Context(), "slow", nil); err == nil || !strings.Contains(err.Error(), "no operators") || runs != 2 {
+			t.Errorf("after it returned: %v, run %d times", err, runs)
+		}
 	})
 }
 

@@ -195,12 +195,11 @@ func (t *term) submitError(err error) error {
 
 // prepare checks a submission and makes its plan. It writes nothing.
 func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, error) {
-	select {
-	case t.building <- struct{}{}:
-		defer func() { <-t.building }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	leave, err := t.builders.enter(ctx, r.Entrypoint)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	options := maps.Clone(t.cfg.Defaults)
 	if options == nil {
 		options = make(map[string]string)

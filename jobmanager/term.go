@@ -14,9 +14,6 @@ import (
 	"github.com/weirflow/weir/rpc"
 )
 
-// buildWidth is how many submissions may be building at a time.
-const buildWidth = 4
-
 // term is everything of one leadership. It is made anew with each one, so that
 // nothing of an old epoch can be used by mistake.
 type term struct {
@@ -26,8 +23,8 @@ type term struct {
 	jobs       *ha.JobStore
 	group      *group.Group
 	dispatcher *dispatcher
-	building   chan struct{} // a token for each submission that is building
-	over       chan error    // why the term should end, the first word counts
+	builders   *builders
+	over       chan error // why the term should end, the first word counts
 }
 
 func newTerm(ctx context.Context, cfg Config, leadership ha.Leadership, log *zap.Logger) *term {
@@ -35,7 +32,7 @@ func newTerm(ctx context.Context, cfg Config, leadership ha.Leadership, log *zap
 		cfg: cfg, log: log, leadership: leadership,
 		jobs:     ha.NewJobStore(cfg.Registry, leadership.Epoch()),
 		group:    group.New(ctx, fmt.Sprintf("term/%d", leadership.Epoch())),
-		building: make(chan struct{}, buildWidth),
+		builders: newBuilders(cfg.Catalog),
 		over:     make(chan error, 1),
 	}
 	t.dispatcher = newDispatcher(t)
