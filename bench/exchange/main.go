@@ -20,7 +20,7 @@ const (
 	// takes longer on some machines and at some times, so samples scatter.
 	morePairs = 31
 	// gcPercent is the same on all sides.
-	gcPercent = 200
+	gcPercent = 300
 	// mostAllocs is what counts as none: segments and blocks of keys, not records.
 	mostAllocs = 0.01
 )
