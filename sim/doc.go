@@ -14,8 +14,9 @@
 // link, answer a call of a disk or of the registry, let time pass, do or heal a
 // fault); let the seed choose; do it. In the first phase faults occur and only safety
 // is asked for. In the second everything is healed, and the job must reach its end
-// within a bound of simulated time. Then it is cancelled, everything stops, and
-// nothing may be left.
+// within a bound of simulated time. Then it is cancelled, and nothing of it may be left.
+// A second job, of other parallelisms and chains, starts from its last checkpoint and
+// must end too, by itself in half of the lives. Then everything stops.
 //
 // The job counts numbered records by key. Its answer has a closed form for every
 // vector of positions of its sources, so that not only the last but each completed
