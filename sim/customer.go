@@ -10,20 +10,19 @@ import (
 	"github.com/weirflow/weir/rpc"
 )
 
-// customer is the one client of a life. It submits the job until that is known to
-// have happened, looks after it, and cancels it in the end.
+// customer is a client. It submits a job until that is known to have happened, looks
+// after it, and cancels it in the end.
 type customer struct {
 	w        *World
+	request  rpc.SubmitRequest
 	cancel   atomic.Bool
 	canceled atomic.Bool
 }
 
-// requestID names the submission, so that it can be repeated.
-const requestID = "request-1"
-
-// submit starts the customer.
-func (w *World) submit() *customer {
-	c := &customer{w: w}
+// submit starts a customer. The request's id lets it repeat the submission.
+func (w *World) submit(r rpc.SubmitRequest) *customer {
+	r.Parallelism = 1
+	c := &customer{w: w, request: r}
 	if err := w.group.Go("customer", c.run); err != nil {
 		w.fail("%v", err)
 	}
@@ -53,9 +52,7 @@ func (c *customer) run(ctx context.Context) error {
 }
 
 func (c *customer) submit(ctx context.Context, g rpc.ClientGateway) (string, error) {
-	reply, err := g.Submit(ctx, rpc.SubmitRequest{
-		Entrypoint: entrypoint, Name: "numbers", RequestID: requestID, Options: c.w.Plan.Options, Parallelism: 1,
-	})
+	reply, err := g.Submit(ctx, c.request)
 	if code := rpc.CodeOf(err); err != nil && (code == rpc.CodeInvalidArgument || code == rpc.CodeAlreadyExists || code == rpc.CodeFailedPrecondition) {
 		c.w.wrong("submit: %v", err)
 	}

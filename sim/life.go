@@ -37,6 +37,9 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0x5EED))
 	plan := Draw(rng)
+	if ofGraphs(seed) {
+		plan.graph(rng)
+	}
 	if change != nil {
 		change(&plan)
 	}
@@ -44,7 +47,10 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
-	c := w.submit()
+	c := w.submitFirst()
+	if plan.Graph != nil {
+		c = w.moveInLife(c)
+	}
 	for w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
 	}
@@ -55,8 +61,19 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 		w.marks.add(MarkRescued)
 	}
 	rescue := w.age() - healed
+	if plan.Graph != nil {
+		c = w.moveAfter(c)
+	}
 	w.finish(c)
 	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
+}
+
+// submitFirst submits the first job of the life.
+func (w *World) submitFirst() *customer {
+	if w.Plan.Graph != nil {
+		return w.submitGraph(0, nil)
+	}
+	return w.submit(rpc.SubmitRequest{Entrypoint: entrypoint, Name: "numbers", RequestID: "request-1", Options: w.Plan.Options})
 }
 
 // rushUntil demands progress.

@@ -27,7 +27,9 @@ type Oracle struct {
 
 	mu struct {
 		sync.Mutex
-		job      weir.JobID // zero until it is recorded
+		job      weir.JobID // the latest that was recorded; zero: none yet
+		jobs     map[weir.JobID]bool
+		origin   weir.CheckpointID // that the next job starts from
 		leading  *instance
 		changed  bool                                       // the chain may have another link, or the disk a file less
 		linked   map[weir.CheckpointID]ha.Link              // every link there ever was
@@ -51,15 +53,36 @@ type Oracle struct {
 func newOracle(w *World) *Oracle {
 	o := &Oracle{w: w, reg: w.registry.Connect("oracle", ha.Hook{}), checked: make(map[uint64]*checkedLink)}
 	o.source = *ha.NewJobStore(o.reg, 0)
-	o.mu.linked = make(map[weir.CheckpointID]ha.Link)
-	o.mu.aborted = make(map[weir.CheckpointID]bool)
+	o.mu.jobs = make(map[weir.JobID]bool)
 	o.mu.deployed = make(map[weir.AttemptID]bool)
-	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
 	o.mu.epochs = make(map[*instance]weir.LeaderEpoch)
 	o.mu.heard = make(map[*instance]weir.LeaderEpoch)
 	o.mu.started = make(map[weir.AttemptID]bool)
-	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
+	o.forgetLocked()
 	return o
+}
+
+// forgetLocked makes room for another job.
+func (o *Oracle) forgetLocked() {
+	o.mu.linked = make(map[weir.CheckpointID]ha.Link)
+	o.mu.aborted = make(map[weir.CheckpointID]bool)
+	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
+	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
+	o.mu.newest, o.mu.pending, o.mu.silent = o.mu.origin, 0, 0
+}
+
+// findLocked finds a job that was recorded since the last.
+func (o *Oracle) findLocked() {
+	jobs, err := o.source.Jobs(context.Background())
+	if err != nil {
+		return
+	}
+	for _, j := range jobs {
+		if id := j.Record.Job; !o.mu.jobs[id] {
+			o.forgetLocked()
+			o.mu.job, o.mu.jobs[id] = id, true
+		}
+	}
 }
 
 // moments returns the checkpoint that is pending, and the one that is linked without
@@ -106,12 +129,8 @@ func (o *Oracle) registryChanged() {
 	defer o.mu.Unlock()
 	o.mu.changed = true
 	ctx := context.Background()
-	if o.mu.job.IsZero() {
-		jobs, err := o.source.Jobs(ctx)
-		if err != nil || len(jobs) == 0 {
-			return
-		}
-		o.mu.job = jobs[0].Record.Job
+	if o.findLocked(); o.mu.job.IsZero() {
+		return
 	}
 	links, err := o.source.Links(ctx, o.mu.job)
 	if err != nil {
@@ -156,6 +175,9 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 	case rpc.TaskStateChanged:
 		o.startedLocked(by, m)
 	case rpc.TriggerCheckpoint:
+		if m.Attempt.Job != o.mu.job {
+			return
+		}
 		if epoch, taken := o.mu.takers[m.Barrier.ID]; taken && epoch != m.Attempt.Epoch {
 			o.w.wrong("checkpoint %d is triggered in epoch %d and was in %d", m.Barrier.ID, m.Attempt.Epoch, epoch)
 		}
@@ -164,6 +186,9 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 			o.mu.pending = m.Barrier.ID
 		}
 	case rpc.NotifyCheckpointAborted:
+		if m.Attempt.Job != o.mu.job {
+			return
+		}
 		o.mu.aborted[m.Checkpoint] = true
 		if o.mu.pending == m.Checkpoint {
 			o.mu.pending = 0
@@ -172,6 +197,9 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 			o.w.wrong("%s tells that checkpoint %d was aborted, which is a link", by.p.name, m.Checkpoint)
 		}
 	case rpc.NotifyCheckpointComplete:
+		if m.Attempt.Job != o.mu.job {
+			return
+		}
 		if o.mu.silent == m.Checkpoint {
 			o.mu.silent = 0
 		}
@@ -197,7 +225,7 @@ func (o *Oracle) deployedLocked(by *instance, d rpc.TaskDeployment) {
 	if err != nil || leader.Epoch != d.Attempt.Epoch {
 		return // overtaken, and does not know it: its deployments are refused, or end with it
 	}
-	if d.RestoredFrom != o.mu.newest {
+	if d.Attempt.Job == o.mu.job && d.RestoredFrom != o.mu.newest {
 		o.w.wrong("%s deploys %s from checkpoint %d, the newest link is %d", by.p.name, d.Attempt, d.RestoredFrom, o.mu.newest)
 	}
 }

@@ -88,11 +88,15 @@ const (
 	MarkKillLinking = "task killed while a link was being added"
 	MarkLostAnswer  = "answer of a link lost"
 	MarkRescued     = "finished after faults"
+	MarkInFlight    = "in-flight data in a checkpoint"
+	MarkTimedOut    = "in-flight data after a timeout while aligning"
+	MarkRecovered   = "in-flight data restored"
+	MarkRescaled    = "in-flight data restored at another parallelism"
 )
 
 // AllMarks are the marks that a large suite must have.
 func AllMarks() []string {
-	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkRescued}
+	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkRescued, MarkInFlight, MarkTimedOut, MarkRecovered, MarkRescaled}
 	for _, k := range kinds {
 		all = append(all, string(k))
 	}
@@ -111,6 +115,9 @@ func newWorld(t TB, seed uint64, plan Plan, rng *rand.Rand) *World {
 	w.group = group.New(context.Background(), "sim")
 	w.oracle = newOracle(w)
 	w.job = newJob(plan.Job, w.oracle)
+	if plan.Graph != nil {
+		w.job.catalog = graphCatalog()
+	}
 	for i := range plan.JobManagers {
 		w.jms = append(w.jms, newProcess(fmt.Sprintf("jm-%d", i)))
 	}

@@ -37,6 +37,18 @@ func Expected(p Params) Answer {
 // ExpectedAt is the answer after the records up to these positions. It is that of a
 // checkpoint with nothing in flight.
 func ExpectedAt(p Params, at Positions) Answer {
+	e := newExpecting(p)
+	for s, splits := range at {
+		for _, split := range splits {
+			for k := range split.Emitted {
+				e.source(s, split.Index+k*split.Splits)
+			}
+		}
+	}
+	return e.answer
+}
+
+func newExpecting(p Params) *expecting {
 	e := &expecting{params: p, plan: p.Plan(), answer: make(Answer)}
 	e.readers = make(map[reader][]target)
 	for i := range e.plan.Nodes {
@@ -47,14 +59,7 @@ func ExpectedAt(p Params, at Positions) Answer {
 			}
 		}
 	}
-	for s, splits := range at {
-		for _, split := range splits {
-			for k := range split.Emitted {
-				e.source(s, split.Index+k*split.Splits)
-			}
-		}
-	}
-	return e.answer
+	return e
 }
 
 // source follows a record of a source.
@@ -107,6 +112,19 @@ func (e *expecting) process(n *Node, port int, r Record) {
 	n.apply(e.params, port, r,
 		func(r Record) { e.emit(reader{n.Index, false}, r) },
 		func(r Record) { e.emit(reader{n.Index, true}, r) })
+}
+
+// Lacks names the counters that have counted less than they were to: after at-least-once
+// checkpoints they may have more.
+func Lacks(got, want Answer) string {
+	for op, tallies := range want {
+		for key, w := range tallies {
+			if g := got[op][key]; g.Count < w.Count {
+				return fmt.Sprintf("%s, key %d: %d records, want at least %d", op, key, g.Count, w.Count)
+			}
+		}
+	}
+	return ""
 }
 
 // Diff names a few differences between what was counted and what was to be; it is
