@@ -13,6 +13,9 @@ type taskDescs struct {
 	buffers                   *prometheus.Desc
 	queuedIn, queuedOut       *prometheus.Desc
 	busy, backPressured, idle *prometheus.Desc
+	hardBackPressured         *prometheus.Desc
+	outPool, inPool           *prometheus.Desc
+	timersLate                *prometheus.Desc
 	opRecordsIn, opRecordsOut *prometheus.Desc
 	poolInUse, poolTotal      *prometheus.Desc
 }
@@ -42,11 +45,16 @@ func newTaskDescs() taskDescs {
 		queuedOut:     task("queued_out_bytes", "Bytes that wait in the subtask's outputs."),
 		busy:          task("busy_seconds_total", "Time in which the subtask worked."),
 		backPressured: task("backpressured_seconds_total", "Time in which the subtask waited for output."),
-		idle:          task("idle_seconds_total", "Time in which the subtask waited for input."),
-		opRecordsIn:   operator("records_in_total", "Records that came into the operator."),
-		opRecordsOut:  operator("records_out_total", "Records that the operator emitted."),
-		poolInUse:     process("network_buffers_in_use", "Network buffers of the process that are in use."),
-		poolTotal:     process("network_buffers", "Network buffers that the process has."),
+		hardBackPressured: task("hard_backpressured_seconds_total",
+			"The part of backpressured_seconds_total within a record, in which the subtask heard of nothing."),
+		outPool:      task("out_pool_usage_ratio", "Share of its network buffers that the fullest output uses."),
+		inPool:       task("in_pool_usage_ratio", "Share of its network buffers that the fullest input uses."),
+		timersLate:   task("timers_late_seconds", "How long the earliest processing-time timer has been due."),
+		idle:         task("idle_seconds_total", "Time in which the subtask waited for input."),
+		opRecordsIn:  operator("records_in_total", "Records that came into the operator."),
+		opRecordsOut: operator("records_out_total", "Records that the operator emitted."),
+		poolInUse:    process("network_buffers_in_use", "Network buffers of the process that are in use."),
+		poolTotal:    process("network_buffers", "Network buffers that the process has."),
 	}
 }
 
@@ -95,6 +103,10 @@ func (c taskCollector) collectTask(out chan<- prometheus.Metric, t *Task) {
 	out <- gauge(d.queuedOut, float64(f.QueuedOut), labels...)
 	out <- counter(d.busy, f.Busy.Seconds(), labels...)
 	out <- counter(d.backPressured, f.BackPressured.Seconds(), labels...)
+	out <- counter(d.hardBackPressured, f.HardBackPressured.Seconds(), labels...)
+	out <- gauge(d.outPool, f.OutPoolUsage, labels...)
+	out <- gauge(d.inPool, f.InPoolUsage, labels...)
+	out <- gauge(d.timersLate, f.TimersLate.Seconds(), labels...)
 	out <- counter(d.idle, f.Idle.Seconds(), labels...)
 	for _, o := range f.Operators {
 		with := append(labels[:4:4], labelValue(o.Operator))

@@ -55,6 +55,7 @@ func everything(r *metrics.Registry, id weir.JobID, name string) *metrics.Task {
 		return metrics.TaskFigures{
 			RecordsIn: 10, RecordsOut: 11, BytesIn: 12, BytesOut: 13, BuffersInUse: 14, QueuedIn: 15, QueuedOut: 16,
 			Busy: time.Second, BackPressured: 2 * time.Second, Idle: 3 * time.Second,
+			HardBackPressured: time.Second / 2, OutPoolUsage: 0.75, InPoolUsage: 0.25, TimersLate: 4 * time.Second,
 			Operators: []metrics.OperatorFigures{{Operator: "map", RecordsIn: 17, RecordsOut: 18}},
 		}
 	})
@@ -97,6 +98,10 @@ func TestEveryMetricHasItsNameUnitAndLabels(t *testing.T) {
 		`weir_task_busy_seconds_total{`+task+`} 1`,
 		`weir_task_backpressured_seconds_total{`+task+`} 2`,
 		`weir_task_idle_seconds_total{`+task+`} 3`,
+		`weir_task_hard_backpressured_seconds_total{`+task+`} 0.5`,
+		`weir_task_out_pool_usage_ratio{`+task+`} 0.75`,
+		`weir_task_in_pool_usage_ratio{`+task+`} 0.25`,
+		`weir_task_timers_late_seconds{`+task+`} 4`,
 		`weir_operator_records_in_total{`+op+`} 17`,
 		`weir_operator_records_out_total{`+op+`} 18`,
 		`weir_user_late_records_total{`+op+`} 5`,

@@ -29,6 +29,7 @@ type TaskFigures struct {
 	HardBackPressured     time.Duration // the part of it within a record
 	OutPoolUsage          float64       // the fullest output's share of its buffers in use
 	InPoolUsage           float64       // likewise of the inputs
+	TimersLate            time.Duration // how long the earliest timer has been due
 	Idle                  time.Duration // waited for input
 	Operators             []OperatorFigures
 }

@@ -2,14 +2,18 @@ package taskmanager_test
 
 import (
 	"fmt"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/metrics"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/snapshotmeta"
+	"github.com/weirflow/weir/taskmanager"
 )
 
 // newOvertakingJob is a job whose barriers may overtake data.
@@ -328,7 +332,8 @@ func TestRecoveryStopsWhenTold(t *testing.T) {
 func TestDueTimersHoldUpNothing(t *testing.T) {
 	for name, o := range map[string]weir.CheckpointOptions{"aligned": {}, "unaligned": overtaking} {
 		t.Run(name, func(t *testing.T) {
-			inCluster(t, 1, nil, func(c *cluster) {
+			registry := metrics.New(metrics.Build{})
+			inCluster(t, 1, func(o *taskmanager.Options) { o.Metrics = registry }, func(c *cluster) {
 				c.catalog.dueTimers, c.catalog.perTimer = 200_000, 100*time.Microsecond
 				c.catalog.interval, c.catalog.limit = 10*time.Millisecond, 1<<30
 				j := c.newOvertakingJob(1, 1)
@@ -336,6 +341,11 @@ func TestDueTimersHoldUpNothing(t *testing.T) {
 				c.heard(time.Second)
 				j.triggerWith(1, o)
 				c.acksOf(1, 2, 50*time.Millisecond)
+				shown := httptest.NewRecorder()
+				registry.Handler().ServeHTTP(shown, httptest.NewRequest("GET", "/metrics", nil))
+				if !regexp.MustCompile(`weir_task_timers_late_seconds\{[^}]*vertex="count"\} 1\.`).MatchString(shown.Body.String()) {
+					t.Error("the metrics do not show how late the timers are")
+				}
 				c.catalog.mu.Lock()
 				fired := len(c.catalog.fired)
 				c.catalog.mu.Unlock()

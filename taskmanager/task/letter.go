@@ -120,6 +120,7 @@ func (t *Task) obey(ctx context.Context, l letter) error {
 		return t.onTimeout(ctx, l)
 	case alarm:
 		t.timersDue = true
+		t.lateTo.Store(t.earliest())
 	case resize:
 		t.resize()
 	}

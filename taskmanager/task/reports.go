@@ -80,6 +80,9 @@ func (t *Task) Figures() metrics.TaskFigures {
 		Busy: times[busy], Idle: times[idle], HardBackPressured: times[hardBackPressured],
 		BackPressured: times[softBackPressured] + times[hardBackPressured],
 	}
+	if at := t.lateTo.Load(); at != 0 && at != never {
+		f.TimersLate = max(0, time.Since(time.UnixMilli(at)))
+	}
 	if v.in != nil {
 		f.RecordsIn, f.BytesIn = v.in.Records(), v.in.Bytes()
 	}

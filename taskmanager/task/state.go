@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -131,13 +132,8 @@ func (t *Task) timerServices(backend func(weir.OperatorID) (statebackend.Backend
 
 // setAlarm arms the alarm for the earliest timer, if it is not armed for that already.
 func (t *Task) setAlarm() {
-	earliest, any := int64(0), false
-	for _, s := range t.timers {
-		if at, ok := s.Next(); ok && (!any || at < earliest) {
-			earliest, any = at, true
-		}
-	}
-	if !any || t.alarmAt != 0 && t.alarmAt <= earliest {
+	earliest := t.earliest()
+	if earliest == never || t.alarmAt != 0 && t.alarmAt <= earliest {
 		return
 	}
 	t.alarmAt = earliest
@@ -147,6 +143,20 @@ func (t *Task) setAlarm() {
 		return
 	}
 	t.alarm.Reset(in)
+}
+
+// never is when a timer is due that is not there.
+const never = math.MaxInt64
+
+// earliest is when the earliest timer is due.
+func (t *Task) earliest() int64 {
+	earliest := int64(never)
+	for _, s := range t.timers {
+		if at, ok := s.Next(); ok {
+			earliest = min(earliest, at)
+		}
+	}
+	return earliest
 }
 
 // ring posts the letter that timers may be due; while one waits, no other is needed.
@@ -171,9 +181,12 @@ func (t *Task) fireTimers() error {
 		}
 		t.timersDue = t.timersDue || more
 	}
-	if !t.timersDue {
-		t.alarmAt = 0
-		t.setAlarm()
+	if t.timersDue {
+		t.lateTo.Store(t.earliest())
+		return nil
 	}
+	t.lateTo.Store(0)
+	t.alarmAt = 0
+	t.setAlarm()
 	return nil
 }

@@ -70,6 +70,7 @@ type Task struct {
 	cancel   context.CancelCauseFunc
 	split    split
 	view     atomic.Pointer[view] // what other goroutines may look at
+	lateTo   atomic.Int64         // when the earliest timer was due, in milliseconds; 0: none waits
 
 	// The rest is for the task's goroutine.
 
