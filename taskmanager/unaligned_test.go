@@ -440,6 +440,24 @@ func TestBackPressureIsSeen(t *testing.T) {
 	})
 }
 
+func TestUnalignedTriggerOfAJobWithoutIsDeclined(t *testing.T) {
+	inCluster(t, 1, nil, func(c *cluster) {
+		c.catalog.interval, c.catalog.limit = time.Millisecond, 1<<30
+		j := c.newJob(1, 1)
+		j.deploy(0, nil)
+		c.heard(100 * time.Millisecond)
+		j.triggerWith(1, overtaking)
+		all := c.heard(100 * time.Millisecond)
+		if d := of[rpc.DeclineCheckpoint](all); len(d) != 1 || d[0].Reason != weir.CheckpointDeclined {
+			t.Errorf("declined %+v", d)
+		}
+		j.trigger(2)
+		c.acksOf(2, 2, time.Second)
+		j.cancel()
+		c.heard(time.Second)
+	})
+}
+
 // TestForcedAlignment: over an edge that aligns nothing is captured, and the checkpoint
 // waits for what is queued.
 func TestForcedAlignment(t *testing.T) {

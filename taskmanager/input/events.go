@@ -59,7 +59,7 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	}
 	switch ev := decoded.(type) {
 	case wire.Barrier:
-		if item.Type.Blocks() != stops(ev.Options.Alignment) || g.mode == barrier.Aligned && !item.Type.Blocks() {
+		if !g.legal(ev, item.Type) {
 			return g.fail(ch, fmt.Errorf("unexpected %s as %s", decoded, item.Type))
 		}
 		b := weir.Barrier(ev)
@@ -77,8 +77,19 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	return g.fail(ch, fmt.Errorf("unexpected %s", decoded))
 }
 
-// stops says whether a barrier stops its sender (behaviour §15.7).
-func stops(a weir.Alignment) bool { return a == weir.Aligned || a == weir.ForcedAligned }
+// legal says whether a barrier came as what its options say, in a job that has such ones
+// (behaviour §15.7).
+func (g *CheckpointedGate) legal(b wire.Barrier, as wire.DataType) bool {
+	switch b.Options.Alignment {
+	case weir.Aligned, weir.ForcedAligned:
+		return as.Blocks()
+	case weir.Unaligned:
+		return as == wire.TypePriorityEvent && g.mode == barrier.Alternating
+	case weir.AtLeastOnce:
+		return as == wire.TypeEvent && g.mode == barrier.AtLeastOnce
+	}
+	return false
+}
 
 // Timeout says that the timer of a checkpoint fired which ArmTimer had armed.
 func (g *CheckpointedGate) Timeout(ctx context.Context, id weir.CheckpointID) error {

@@ -29,7 +29,7 @@ type channels struct {
 // prepareChannels joins the writer of channel state.
 func (t *Task) prepareChannels() error {
 	o := t.d.Options
-	if !o.Unaligned || o.AtLeastOnce || t.r.Channels == nil {
+	if !o.Unaligned || o.AtLeastOnce {
 		return nil
 	}
 	w, err := t.r.Channels.Join(chanstate.Options{

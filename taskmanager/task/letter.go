@@ -131,12 +131,20 @@ func (t *Task) obey(ctx context.Context, l letter) error {
 // starts it once it has processed all that they left (behaviour §13). One whose outputs
 // have ended has nowhere to send the barrier to.
 func (t *Task) onTrigger(ctx context.Context, l trigger) error {
-	if t.ended {
-		reporter{t}.Decline(l.barrier.ID, weir.CheckpointDeclinedTaskClosing, errEnded.Error())
+	id := l.barrier.ID
+	switch {
+	case t.ended:
+		reporter{t}.Decline(id, weir.CheckpointDeclinedTaskClosing, errEnded.Error())
+		return nil
+	case l.barrier.Options.Alignment == weir.Unaligned && t.channels.writer == nil:
+		reporter{t}.Decline(id, weir.CheckpointDeclined, "unaligned checkpoints are not enabled for the job")
 		return nil
 	}
 	if t.in != nil && !t.in.Ended() {
-		t.logger.Debug("checkpoint waits for the end of input", zap.Int64("checkpoint", int64(l.barrier.ID)))
+		t.logger.Debug("checkpoint waits for the end of input", zap.Int64("checkpoint", int64(id)))
+		if old := t.held; old != nil {
+			reporter{t}.Decline(old.barrier.ID, weir.CheckpointDeclinedSubsumed, "")
+		}
 		t.held = &l
 		return nil
 	}

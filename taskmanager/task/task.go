@@ -45,7 +45,7 @@ type Resources struct {
 	Store    blobstore.Store
 	Backends map[string]statebackend.Factory
 	Executor *snapshot.Executor
-	Channels *chanstate.Groups // or nil: checkpoints never overtake data
+	Channels *chanstate.Groups
 	Metrics  *metrics.Registry // or nil
 	Logger   *zap.Logger
 	// OpenStore opens another checkpoint store by its location, for a restore from
