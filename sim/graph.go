@@ -65,10 +65,22 @@ func (p *Plan) graph(rng *rand.Rand) {
 	g := randomjob.Params{
 		Seed: rng.Uint64() >> 1, Widths: rng.Uint64() >> 1, Once: rng.IntN(4) > 0, Records: int64(50 + rng.IntN(250)),
 		Keys: oneOf[int64](rng, 1, 5, 40), Size: oneOf(rng, flow.Size(20), 300, 3000), Large: oneOf(rng, flow.Size(0), 0, 20_000, 80_000),
-		Sleep: oneOf(rng, 300*time.Microsecond, time.Millisecond, 3*time.Millisecond),
 	}
-	if rng.IntN(3) == 0 {
-		g.Rate = float64(g.Records) / (p.Life.Seconds() * (0.2 + rng.Float64()))
+	// Either the slow vertex or the sources take about as long as the first phase does:
+	// the data of most jobs is in flight or is still to come then.
+	lasts := time.Duration(float64(p.Life) * (1 + 2*rng.Float64()))
+	slow := randomjob.SlowRecords(g)
+	for range 6 {
+		if slow >= g.Records/2 {
+			break
+		}
+		g.Seed = rng.Uint64() >> 1
+		slow = randomjob.SlowRecords(g)
+	}
+	if slow > 0 && rng.IntN(8) > 0 {
+		g.Sleep = min(lasts/time.Duration(slow), 100*time.Millisecond).Round(time.Microsecond)
+	} else {
+		g.Rate = float64(g.Records) / lasts.Seconds()
 	}
 	p.Graph = &GraphPlan{}
 	exclusive, buffers := oneOf(rng, 0, 0, 1, 2), 0
@@ -162,10 +174,20 @@ func (o *Oracle) expectJob(from *checkedLink) {
 	}
 }
 
-// moveInLife lives half of the first phase, cancels the first job, and starts the second
+// anyInFlight says whether there was data in flight in a link that is retained.
+func (o *Oracle) anyInFlight() bool {
+	for _, c := range o.checked {
+		if c.bytes > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// moveInLife lives a part of the first phase, cancels the first job, and starts the second
 // from one of its checkpoints.
 func (w *World) moveInLife(c *customer) *customer {
-	for w.age() < w.Plan.Life/2 && w.steps < maxSteps/2 {
+	for w.age() < w.Plan.Life*2/3 && w.steps < maxSteps*2/3 && (w.age() < w.Plan.Life/3 || !w.oracle.anyInFlight()) {
 		w.step()
 	}
 	c.cancel.Store(true)
@@ -223,6 +245,7 @@ func (w *World) readGraph(ctx context.Context, s *snapshotmeta.Snapshot, c *chec
 	for _, h := range s.Channels {
 		c.bytes += max(h.Handle.Length, int64(len(h.Handle.Inline)))
 	}
+	w.trace("read", "checkpoint %d: sources at %v, %d bytes in flight", c.link.Checkpoint, at, c.bytes)
 	if stage.Mode == AtLeastOnce {
 		if len(s.Channels) > 0 {
 			return fmt.Errorf("%d channels with data in flight", len(s.Channels))

@@ -62,6 +62,18 @@ func newExpecting(p Params) *expecting {
 	return e
 }
 
+// SlowRecords is how many records take the time that the parameter sleep says, copies
+// of broadcast records included.
+func SlowRecords(p Params) int64 {
+	e := newExpecting(p)
+	for s := range e.plan.Sources {
+		for n := range p.Records {
+			e.source(s, n)
+		}
+	}
+	return e.slow
+}
+
 // source follows a record of a source.
 func (e *expecting) source(s int, n int64) {
 	r := e.params.newRecord(s, n)
@@ -86,6 +98,7 @@ type expecting struct {
 	plan    Plan
 	answer  Answer
 	readers map[reader][]target
+	slow    int64 // records that slow vertices got
 }
 
 // emit follows a record from an output to all its readers.
@@ -103,6 +116,9 @@ func (e *expecting) emit(from reader, r Record) {
 }
 
 func (e *expecting) process(n *Node, port int, r Record) {
+	if n.Slow && n.Kind != Alone {
+		e.slow++
+	}
 	switch {
 	case n.Kind.Keyed():
 		e.answer.add(n.Name, r.Key, r)
