@@ -172,6 +172,24 @@ var (
 	mayTimeOut = weir.CheckpointOptions{Timeout: 100 * time.Millisecond}
 )
 
+// TestNoCheckpointWaitsForTheEndOfASecondRecord: a consumer takes its snapshot after the
+// record that it is at, and acknowledges it in the middle of the next.
+func TestNoCheckpointWaitsForTheEndOfASecondRecord(t *testing.T) {
+	inCluster(t, 2, nil, func(c *cluster) {
+		c.catalog.size, c.catalog.perCount, c.catalog.limit = 450, 50*time.Millisecond, 1<<30
+		j := c.newOvertakingJob(2, 2)
+		j.deploy(0, nil)
+		c.heard(10 * time.Second)
+		for id := weir.CheckpointID(1); id < 12; id++ {
+			c.heard(time.Duration(id) * 103 * time.Millisecond)
+			j.triggerWith(id, overtaking)
+			c.acksOf(id, 4, 51*time.Millisecond)
+		}
+		j.cancel()
+		c.heard(time.Second)
+	})
+}
+
 // checkInFlight compares what was captured with the numbers that were emitted and not
 // counted.
 func checkInFlight(c *cluster, acks []rpc.AcknowledgeCheckpoint, size int) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -32,16 +33,98 @@ type async struct {
 	cancel context.CancelCauseFunc
 	// over: it was aborted or declined. It stays until nothing of it runs.
 	over    bool
-	written *Result // nil: it is still written
-	// capturing: channel state is or may be captured, or still written; channels is its
-	// end. undecided outputs may still hand over some.
+	written bool // the worker has ended
+	// capturing: channel state is or may be captured, or still written. undecided
+	// outputs may still hand over some.
 	capturing bool
 	undecided int
-	channels  *Channels
-	// late: barriers came after the trigger, and took so long in the end.
-	late         bool
-	alignment    time.Duration
-	alignedBytes int64
+
+	end end
+}
+
+// end joins the parts of a checkpoint. Whoever brings the last one acknowledges it, on
+// whatever goroutine that is: the task may be in the middle of a long record.
+type end struct {
+	mu struct {
+		sync.Mutex
+		over, acknowledged bool
+		written            *Result
+		awaits             bool // there will be channels
+		channels           *Channels
+		late               *alignment // barriers came after the trigger
+	}
+}
+
+// alignment is how long the barriers took in the end.
+type alignment struct {
+	took  time.Duration
+	bytes int64
+}
+
+// acknowledge does so if all is there.
+func (a *async) acknowledge(o *Options) {
+	mu := &a.end.mu
+	mu.Lock()
+	whole := mu.written != nil && mu.written.Err == nil && (!mu.awaits || mu.channels != nil && mu.channels.Err == nil)
+	if !whole || mu.over || mu.acknowledged {
+		mu.Unlock()
+		return
+	}
+	mu.acknowledged = true
+	r := *mu.written
+	if ch := mu.channels; ch != nil {
+		r.State.Channels = ch.Handles
+		r.Metrics.PersistedBytes = ch.Bytes
+		r.Metrics.StateBytes += ch.Bytes
+		r.Metrics.Unaligned = r.Metrics.Unaligned || ch.Bytes > 0
+		r.Metrics.AsyncDuration = max(r.Metrics.AsyncDuration, time.Since(a.begun)-r.Metrics.SyncDuration)
+	}
+	if late := mu.late; late != nil {
+		r.Metrics.AlignmentDuration, r.Metrics.AlignedBytes = late.took, late.bytes
+	}
+	mu.Unlock()
+	o.Reporter.Acknowledge(a.id, r.State, r.Metrics)
+}
+
+// giveUp says that nothing is acknowledged any more, and returns what was written by then
+// and is of no use.
+func (e *end) giveUp() (useless weir.TaskStateSnapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.over = true
+	if e.mu.acknowledged {
+		return useless
+	}
+	if e.mu.written != nil {
+		useless = e.mu.written.State
+	}
+	if e.mu.channels != nil {
+		useless.Channels = e.mu.channels.Handles
+	}
+	e.mu.written, e.mu.channels = nil, nil
+	return useless
+}
+
+// wrote takes the worker's result. It returns false if it is of no use.
+func (e *end) wrote(r Result) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.over {
+		return false
+	}
+	e.mu.written = &r
+	return true
+}
+
+// captured takes the end of the channel state, likewise.
+func (e *end) captured(r Channels) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.over {
+		return false
+	}
+	e.mu.channels = &r
+	return true
 }
 
 // captured is what was captured of one operator.
@@ -85,8 +168,12 @@ func (a *async) run(ctx context.Context, o *Options, begun time.Time) {
 		discard(ctx, o.Store, o.Directory, r.State)
 		r.State = weir.TaskStateSnapshot{}
 	}
-	if err := o.Post(r); err != nil {
+	if !a.end.wrote(r) {
 		discard(ctx, o.Store, o.Directory, r.State)
+	}
+	a.acknowledge(o)
+	if err := o.Post(Result{ID: r.ID, Err: r.Err}); err != nil {
+		discard(ctx, o.Store, o.Directory, a.end.giveUp())
 	}
 }
 

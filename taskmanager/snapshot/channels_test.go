@@ -44,7 +44,8 @@ func (w *world) ended(id weir.CheckpointID, err error) {
 		c.Bytes = 700
 		c.Handles = []weir.ChannelStateHandle{{Producer: 3, Handle: weir.StateHandle{File: "chk/channels", Length: 700}}}
 	}
-	w.c.ChannelState(w.t.Context(), c)
+	w.c.Captured(w.t.Context(), c)
+	w.c.ChannelState(id, err)
 	w.settle()
 }
 

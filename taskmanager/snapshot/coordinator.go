@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -48,7 +49,8 @@ type ChannelState interface {
 	Abort(id weir.CheckpointID, cause error)
 }
 
-// Reporter tells the JobManager. Its methods do not wait.
+// Reporter tells the JobManager. Its methods do not wait; Acknowledge is called from any
+// goroutine.
 type Reporter interface {
 	Acknowledge(id weir.CheckpointID, state weir.TaskStateSnapshot, m weir.CheckpointMetrics)
 	Decline(id weir.CheckpointID, reason weir.FailureReason, message string)
@@ -102,16 +104,23 @@ type Coordinator struct {
 	reported weir.CheckpointID // newest that operators were told is complete
 	aborted  abortedIDs
 	running  map[weir.CheckpointID]*async
-	over     weir.CheckpointID // the checkpoint that was given up last after its start
-	closed   bool
+	// parts are the same, for other goroutines.
+	parts struct {
+		sync.Mutex
+		of map[weir.CheckpointID]*async
+	}
+	over   weir.CheckpointID // the checkpoint that was given up last after its start
+	closed bool
 }
 
 // New returns a coordinator.
 func New(o Options) *Coordinator {
-	return &Coordinator{
+	c := &Coordinator{
 		o: o, keyed: map[weir.OperatorID]Keyed{}, running: map[weir.CheckpointID]*async{},
 		last: o.Restored, reported: o.Restored,
 	}
+	c.parts.of = map[weir.CheckpointID]*async{}
+	return c
 }
 
 // AddKeyed adds an operator's backend, whose state is part of every snapshot.
@@ -137,12 +146,13 @@ func (c *Coordinator) Trigger(ctx context.Context, b weir.Barrier, m weir.Checkp
 		return nil
 	}
 	part := &async{id: b.ID, options: b.Options, refs: c.o.Refs, captured: map[weir.OperatorID]captured{}}
+	c.remember(part)
 	if err := c.startChannels(part); err != nil {
+		c.forget(b.ID)
 		return err
 	}
-	c.running[b.ID] = part
 	if err := c.synchronous(part, b); err != nil {
-		delete(c.running, b.ID)
+		c.forget(b.ID)
 		part.release()
 		c.abortChannels(b.ID, err)
 		return err
@@ -161,6 +171,7 @@ func (c *Coordinator) startChannels(a *async) error {
 	if c.o.Channels == nil || !timeoutable && a.options.Alignment != weir.Unaligned {
 		return nil
 	}
+	a.end.mu.awaits = true // nobody else knows of it yet
 	if err := c.o.Channels.Start(a.id, a.options.Location); err != nil {
 		return fmt.Errorf("channel state of checkpoint %d: %w", a.id, err)
 	}
@@ -232,63 +243,65 @@ func (c *Coordinator) start(ctx context.Context, a *async) {
 	}
 }
 
-// Done takes the result of an asynchronous part.
+// Done takes the end of an asynchronous part.
 func (c *Coordinator) Done(ctx context.Context, r Result) {
 	a := c.running[r.ID]
 	if a == nil {
 		return
 	}
 	a.cancel(nil)
-	a.written = &r
-	switch {
-	case a.over || c.closed:
-		c.discard(ctx, r.State)
-	case r.Err != nil:
+	a.written = true
+	if r.Err != nil && !a.over && !c.closed {
 		c.decline(a, reasonOf(r.Err), r.Err)
 	}
-	c.join(ctx, a)
+	c.forgetEnded(a)
 }
 
-// ChannelState takes the end of a checkpoint's channel state: handles, or why there are
-// none.
-func (c *Coordinator) ChannelState(ctx context.Context, r Channels) {
-	a := c.running[r.ID]
-	if a == nil {
+// Captured takes the end of a checkpoint's channel state: handles, or why there are none.
+// It may be called from any goroutine; the task is told with ChannelState then.
+func (c *Coordinator) Captured(ctx context.Context, r Channels) {
+	c.parts.Lock()
+	a := c.parts.of[r.ID]
+	c.parts.Unlock()
+	if a == nil || !a.end.captured(r) {
 		c.discard(ctx, weir.TaskStateSnapshot{Channels: r.Handles})
+		return
+	}
+	a.acknowledge(&c.o)
+}
+
+// ChannelState follows Captured, with its error.
+func (c *Coordinator) ChannelState(id weir.CheckpointID, err error) {
+	a := c.running[id]
+	if a == nil {
 		return
 	}
 	a.capturing = false
-	a.channels = &r
-	switch {
-	case a.over || c.closed:
-		c.discard(ctx, weir.TaskStateSnapshot{Channels: r.Handles})
-	case r.Err != nil:
-		c.decline(a, reasonOf(r.Err), r.Err)
+	if err != nil && !a.over && !c.closed {
+		c.decline(a, reasonOf(err), err)
 	}
-	c.join(ctx, a)
+	c.forgetEnded(a)
 }
 
-// join acknowledges a checkpoint when both its state and its channel state are there.
-func (c *Coordinator) join(ctx context.Context, a *async) {
-	if a.written == nil || a.capturing && !c.closed {
-		return
+// forgetEnded drops a checkpoint of which nothing runs any more.
+func (c *Coordinator) forgetEnded(a *async) {
+	if a.written && (!a.capturing || c.closed) {
+		c.forget(a.id)
 	}
-	delete(c.running, a.id)
-	if a.over || c.closed {
-		return
-	}
-	r := a.written
-	if ch := a.channels; ch != nil {
-		r.State.Channels = ch.Handles
-		r.Metrics.PersistedBytes = ch.Bytes
-		r.Metrics.StateBytes += ch.Bytes
-		r.Metrics.Unaligned = r.Metrics.Unaligned || ch.Bytes > 0
-		r.Metrics.AsyncDuration = max(r.Metrics.AsyncDuration, time.Since(a.begun)-r.Metrics.SyncDuration)
-	}
-	if a.late {
-		r.Metrics.AlignmentDuration, r.Metrics.AlignedBytes = a.alignment, a.alignedBytes
-	}
-	c.o.Reporter.Acknowledge(a.id, r.State, r.Metrics)
+}
+
+func (c *Coordinator) forget(id weir.CheckpointID) {
+	delete(c.running, id)
+	c.parts.Lock()
+	defer c.parts.Unlock()
+	delete(c.parts.of, id)
+}
+
+func (c *Coordinator) remember(a *async) {
+	c.running[a.id] = a
+	c.parts.Lock()
+	defer c.parts.Unlock()
+	c.parts.of[a.id] = a
 }
 
 // decline gives a started checkpoint up because a part of it failed.
@@ -304,12 +317,7 @@ func (c *Coordinator) giveUp(a *async, cause error) {
 		a.cancel(cause)
 	}
 	c.abortChannels(a.id, cause)
-	if a.written != nil {
-		c.discard(context.Background(), a.written.State)
-	}
-	if a.channels != nil {
-		c.discard(context.Background(), weir.TaskStateSnapshot{Channels: a.channels.Handles})
-	}
+	c.discard(context.Background(), a.end.giveUp())
 }
 
 // abortChannels lets nothing be captured any more.
@@ -347,7 +355,9 @@ func (c *Coordinator) InputCaptured(id weir.CheckpointID) {
 // Aligned says how long the barriers of a checkpoint took that did not wait for them.
 func (c *Coordinator) Aligned(id weir.CheckpointID, took time.Duration, bytes int64) {
 	if a := c.running[id]; a != nil {
-		a.late, a.alignment, a.alignedBytes = true, took, bytes
+		a.end.mu.Lock()
+		defer a.end.mu.Unlock()
+		a.end.mu.late = &alignment{took, bytes}
 	}
 }
 

@@ -21,8 +21,9 @@
 // is still wanted; starts its channel state; lets operators emit; sends the barrier on,
 // so that downstream starts early; captures state; hands what was captured to a worker.
 // The worker writes one file per checkpoint and subtask, or none if all is small, and
-// posts the result; when that and the end of the channel state are in, the checkpoint is
-// acknowledged.
+// posts that it has. When that and the end of the channel state ([Coordinator.Captured])
+// are in, the checkpoint is acknowledged, by whoever brought the last one: the task may be
+// in the middle of a long record.
 //
 // Invariants:
 //
@@ -37,6 +38,6 @@
 //  6. Channel state that was started is finished on both sides or aborted. The outputs'
 //     timer is armed for the last checkpoint only.
 //
-// Goroutines: snapshot/worker, a bounded number per TaskManager. They share nothing
-// with the task but the result they post. Read coordinator.go, then async.go.
+// Goroutines: snapshot/worker, a bounded number per TaskManager. They share with the task
+// the end of each checkpoint, which has a lock, a leaf, and so has the list of them. Read coordinator.go, then async.go.
 package snapshot

@@ -49,23 +49,27 @@ func (t *Task) prepareChannels() error {
 	return nil
 }
 
-// postCaptured brings the end of a checkpoint's channel state to the task. One that finds
-// no room or no reader is left to gc.
-func (t *Task) postCaptured(r chanstate.Result) { _ = t.box.Post(mailbox.Internal, captured{r}) }
-
-// onCaptured takes the end of a checkpoint's channel state. If it failed, there is nothing
-// left to record for.
-func (t *Task) onCaptured(ctx context.Context, r chanstate.Result) error {
-	c := snapshot.Channels{ID: r.ID, Handles: r.Channels, Bytes: r.Bytes, Err: r.Err}
-	if reason := weir.CheckpointAsyncException; r.Err != nil {
+// postCaptured takes the end of a checkpoint's channel state, which may complete the
+// checkpoint, and tells the task. It is called by the writer.
+func (t *Task) postCaptured(r chanstate.Result) {
+	c := snapshot.Channels{ID: r.ID, Handles: r.Channels, Bytes: r.Bytes}
+	if r.Err != nil {
+		reason := weir.CheckpointAsyncException
 		if e, ok := errors.AsType[*chanstate.Error](r.Err); ok {
 			reason = e.Reason
 		}
 		c.Err = &snapshot.ReasonError{Reason: reason, Err: r.Err}
 		t.logger.Debug("channel state", zap.Int64("checkpoint", int64(r.ID)), zap.Error(r.Err))
 	}
-	t.snapshot.ChannelState(ctx, c)
-	return t.giveUp(ctx, r.ID, c.Err)
+	t.snapshot.Captured(context.Background(), c)
+	_ = t.box.Post(mailbox.Internal, captured{r.ID, c.Err})
+}
+
+// onCaptured hears of the end of a checkpoint's channel state. If it failed, there is
+// nothing left to record for.
+func (t *Task) onCaptured(ctx context.Context, l captured) error {
+	t.snapshot.ChannelState(l.id, l.err)
+	return t.giveUp(ctx, l.id, l.err)
 }
 
 // giveUp lets the input not wait for the barriers of a checkpoint that has failed, nor

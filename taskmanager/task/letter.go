@@ -9,7 +9,6 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/rpc"
-	"github.com/weirflow/weir/taskmanager/chanstate"
 	"github.com/weirflow/weir/taskmanager/mailbox"
 	"github.com/weirflow/weir/taskmanager/snapshot"
 )
@@ -37,7 +36,10 @@ type (
 	// written is the end of an asynchronous part.
 	written struct{ result snapshot.Result }
 	// captured is the end of a checkpoint's channel state.
-	captured struct{ result chanstate.Result }
+	captured struct {
+		id  weir.CheckpointID
+		err error
+	}
 	// settled says that an output hands over no more for a checkpoint.
 	settled struct{ id weir.CheckpointID }
 	// timeout says that a checkpoint's barriers are late: at the inputs, or in the outputs.
@@ -113,7 +115,7 @@ func (t *Task) obey(ctx context.Context, l letter) error {
 	case written:
 		t.snapshot.Done(ctx, l.result)
 	case captured:
-		return t.onCaptured(ctx, l.result)
+		return t.onCaptured(ctx, l)
 	case settled:
 		t.snapshot.Decided(l.id)
 	case timeout:

@@ -12,7 +12,6 @@ import (
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
-	"github.com/weirflow/weir/taskmanager/snapshot"
 )
 
 // run is the life of the task's goroutine. A panic outside the chain is our bug; the
@@ -229,9 +228,7 @@ func (t *Task) refuse(l letter) {
 	case written:
 		t.snapshot.Done(context.Background(), l.result)
 	case captured:
-		t.snapshot.ChannelState(context.Background(), snapshot.Channels{
-			ID: l.result.ID, Handles: l.result.Channels, Bytes: l.result.Bytes, Err: l.result.Err,
-		})
+		t.snapshot.ChannelState(l.id, l.err)
 	case trigger, complete, aborted, settled, timeout, alarm, resize:
 	}
 }
