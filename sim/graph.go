@@ -110,6 +110,15 @@ func (s Stage) options(rng *rand.Rand, others map[string]string, exclusive int) 
 	o["execution.checkpointing.unaligned.max-subtasks-per-channel-state-file"] = oneOf(rng, "1", "2", "5")
 	o["execution.checkpointing.unaligned.channel-state-memory"] = oneOf(rng, "64mb", "64mb", "64mb", "100kb")
 	o["execution.checkpointing.timeout"] = oneOf(rng, "100ms", "500ms", "3s", "10s")
+	if s.Params.Sleep >= 5*time.Millisecond {
+		o["execution.checkpointing.timeout"] = oneOf(rng, "1s", "10s")
+	}
+	// A producer in the middle of a record cannot emit its barrier, and perhaps no room
+	// comes free until it does (docs/testing.md): then only the timeout helps.
+	o["taskmanager.network.memory.max-overdraft-buffers-per-gate"] = "5"
+	if s.Params.Large > 0 || s.Params.Size > 300 {
+		o["taskmanager.network.memory.buffer-debloat.enabled"] = "false"
+	}
 	switch s.Mode {
 	case AtLeastOnce:
 		o["execution.checkpointing.mode"] = "AT_LEAST_ONCE"
@@ -185,24 +194,38 @@ func (o *Oracle) anyInFlight() bool {
 }
 
 // moveInLife lives a part of the first phase, cancels the first job, and starts the second
-// from one of its checkpoints.
+// from one of its checkpoints, for the rest of the phase. If the faults let no checkpoint
+// with data in flight be completed, there are none for a while.
 func (w *World) moveInLife(c *customer) *customer {
-	for w.age() < w.Plan.Life*2/3 && w.steps < maxSteps*2/3 && (w.age() < w.Plan.Life/3 || !w.oracle.anyInFlight()) {
+	for w.age() < w.Plan.Life/2 && w.steps < maxSteps/2 && (w.age() < w.Plan.Life/3 || !w.oracle.anyInFlight()) {
 		w.step()
 	}
+	if !w.oracle.anyInFlight() {
+		w.heal()
+		until := w.now().Add(w.Plan.Life)
+		w.rushUntil("the first job moves", healBound, func() bool {
+			return w.oracle.anyInFlight() || w.oracle.exact != 0 || w.now().After(until)
+		})
+		w.healed = false
+	}
 	c.cancel.Store(true)
-	for w.age() < w.Plan.Life && w.steps < maxSteps && !c.canceled.Load() {
+	for until, most := w.age()+w.Plan.Life/4, w.steps+maxSteps/4; w.age() < until && w.steps < most && !c.canceled.Load(); {
 		w.step()
 	}
 	if !c.canceled.Load() {
 		w.heal()
 		w.rushUntil("the first job is canceled", healBound, c.canceled.Load)
+		w.healed = false
 	}
 	w.oracle.look()
 	for _, n := range slices.Sorted(maps.Keys(w.oracle.checked)) {
 		w.Plan.Graph.first = append(w.Plan.Graph.first, w.oracle.checked[n])
 	}
-	return w.submitGraph(1, w.someLink())
+	c = w.submitGraph(1, w.someLink())
+	for until, most := w.age()+w.Plan.Life/2, w.steps+maxSteps/2; w.age() < until && w.steps < most; {
+		w.step()
+	}
+	return c
 }
 
 // moveAfter starts the first job a third time, from the same checkpoint or another, in

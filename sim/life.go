@@ -51,7 +51,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	if plan.Graph != nil {
 		c = w.moveInLife(c)
 	}
-	for w.age() < plan.Life && w.steps < maxSteps {
+	for plan.Graph == nil && w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
 	}
 	w.heal()
