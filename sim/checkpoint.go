@@ -19,6 +19,8 @@ import (
 
 // checkedLink is a link whose checkpoint was read and found exact.
 type checkedLink struct {
+	link  ha.Link
+	bytes int64    // that were in flight
 	files []string // that it refers to, _metadata included
 	whole bool     // all numbers are in it, and all timers have fired
 }
@@ -47,13 +49,18 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 		return nil, fmt.Errorf("%s is of checkpoint %d of job %s", l.Metadata, s.Header.Checkpoint, s.Header.Job)
 	}
 	files := snapshotmeta.Files{Store: o.w.disk, Dir: snapshotmeta.JobDir(job)}
-	c := &checkedLink{}
+	c := &checkedLink{link: l}
 	c.add(l.Metadata)
 	s.Handles(func(h weir.StateHandle) {
-		if h.File != "" {
+		if _, name, foreign := snapshotmeta.CutForeign(h.File); foreign {
+			c.add(name)
+		} else if h.File != "" {
 			c.add(snapshotmeta.JobDir(job) + "/" + h.File)
 		}
 	})
+	if o.w.Plan.Graph != nil {
+		return c, o.w.readGraph(ctx, s, c)
+	}
 	have := contents{positions: make(map[int64]int64), tallies: make(map[int64]Tally), timers: make(map[int64]int)}
 	for i := range s.Operators {
 		op := &s.Operators[i]
@@ -73,10 +80,10 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 			return nil, fmt.Errorf("operator %q: %w", op.Name, err)
 		}
 	}
-	if err := have.check(o.plan); err != nil {
+	if err := have.check(o.w.job.plan); err != nil {
 		return nil, err
 	}
-	c.whole = have.whole(o.plan)
+	c.whole = have.whole(o.w.job.plan)
 	return c, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -22,9 +23,11 @@ type customer struct {
 	newest   atomic.Pointer[rpc.CheckpointInfo] // that is complete, as shown
 }
 
-// submit starts the customer.
-func (w *World) submit(r rpc.SubmitRequest, ends bool) *customer {
-	r.Entrypoint, r.Options, r.Parallelism = entrypoint, w.Plan.Options, 1
+// submit starts a customer, whose job resumes from a checkpoint of another, or from none:
+// 0. From now on the oracle watches that job.
+func (w *World) submit(r rpc.SubmitRequest, from weir.CheckpointID, ends bool) *customer {
+	r.Parallelism = 1
+	w.oracle.begin(r.RequestID, from)
 	c := &customer{w: w, request: r, ends: ends}
 	if err := w.group.Go("customer", c.run); err != nil {
 		w.fail("%v", err)

@@ -23,6 +23,10 @@
 // checkpoint is checked by itself ([Oracle]): what its counters hold is what lies before
 // the positions in the same checkpoint.
 //
+// Three of five seeds run a random graph (package randomjob) as up to three jobs, each but
+// the first from a checkpoint of the first (graph.go). There the closed form holds for
+// what was counted together with what was in flight.
+//
 // # Running it
 //
 //	go test ./sim                            a few seeds

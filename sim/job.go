@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/internal/group"
 	"github.com/weirflow/weir/operator"
+	"github.com/weirflow/weir/sim/randomjob"
 )
 
 // Names of the job and its operators.
@@ -69,14 +70,14 @@ type jobParams struct {
 	Second bool
 }
 
-// newCatalog returns the entry point that all processes have.
+// newCatalog returns the entry points that all processes have.
 func newCatalog(first, second *job) (operator.Catalog, error) {
 	return flow.NewCatalog(flow.Define(entrypoint, func(g *flow.Graph, p jobParams) error {
 		if p.Second {
 			return second.build(g)
 		}
 		return first.build(g)
-	}))
+	}), randomjob.Job)
 }
 
 func (j *job) build(g *flow.Graph) error {

@@ -38,6 +38,9 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0x5EED))
 	plan := Draw(rng)
+	if ofGraphs(seed) {
+		plan.graph(rng)
+	}
 	if change != nil {
 		change(&plan)
 	}
@@ -45,8 +48,11 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
-	c := w.submit(rpc.SubmitRequest{Name: "first", RequestID: "request-1"}, plan.Job.Ends)
-	for w.age() < plan.Life && w.steps < maxSteps {
+	c := w.submitFirst()
+	if plan.Graph != nil {
+		c = w.moveInLife(c)
+	}
+	for plan.Graph == nil && w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
 	}
 	w.heal()
@@ -56,14 +62,27 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 		w.marks.add(MarkRescued)
 	}
 	rescue := w.age() - healed
+	if plan.Graph != nil {
+		c = w.moveAfter(c)
+	}
 	c.cancel.Store(true)
 	w.ended(c)
 	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
 		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
 	}
-	w.goOn(c)
+	if plan.Graph == nil {
+		w.goOn(c)
+	}
 	w.stop()
 	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
+}
+
+// submitFirst submits the first job of the life.
+func (w *World) submitFirst() *customer {
+	if w.Plan.Graph != nil {
+		return w.submitGraph(0, nil)
+	}
+	return w.submit(rpc.SubmitRequest{Entrypoint: entrypoint, Name: "first", RequestID: "request-1", Options: w.Plan.Options}, 0, w.Plan.Job.Ends)
 }
 
 // rushUntil demands progress.
@@ -87,9 +106,11 @@ func (w *World) goOn(first *customer) {
 		w.fail("the last checkpoint is %d, clients are shown %v", last, from)
 	}
 	kept := w.oracle.files()
-	w.oracle.begin("request-2", w.Plan.Next, from.ID)
 	w.job = w.second
-	c := w.submit(rpc.SubmitRequest{Name: "second", RequestID: "request-2", From: from.Path, Params: map[string]string{"second": "true"}}, w.Plan.Next.Ends)
+	c := w.submit(rpc.SubmitRequest{
+		Entrypoint: entrypoint, Name: "second", RequestID: "request-2", Options: w.Plan.Options,
+		From: from.Path, Params: map[string]string{"second": "true"},
+	}, from.ID, w.Plan.Next.Ends)
 	least := from.ID + weir.CheckpointID(w.rng.IntN(4))
 	w.rushUntil("the second job has a checkpoint", healBound, func() bool { return w.oracle.last() > least || c.finished.Load() })
 	w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)

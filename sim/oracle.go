@@ -23,7 +23,6 @@ type Oracle struct {
 	source ha.JobStore
 
 	// Root's own.
-	plan    JobPlan
 	checked map[uint64]*checkedLink // retained links that were read, by number
 
 	mu struct {
@@ -34,7 +33,8 @@ type Oracle struct {
 		changed  bool                                       // the chain may have another link, or the disk a file less
 		linked   map[weir.CheckpointID]ha.Link              // every link there ever was
 		aborted  map[weir.CheckpointID]bool                 // somebody was told so
-		deployed map[weir.AttemptID]bool                    // attempts that were sent to a TaskManager
+		deployed map[weir.AttemptID]bool                    // attempts that were sent to a TaskManager, of all jobs
+		attempts int                                        // how many, of the job
 		newest   weir.CheckpointID                          // the newest link
 		pending  weir.CheckpointID                          // triggered, and neither linked nor aborted
 		silent   weir.CheckpointID                          // linked, and nobody was told yet
@@ -54,23 +54,22 @@ type Oracle struct {
 func newOracle(w *World) *Oracle {
 	o := &Oracle{w: w, reg: w.registry.Connect("oracle", ha.Hook{})}
 	o.source = *ha.NewJobStore(o.reg, 0)
+	o.mu.deployed = make(map[weir.AttemptID]bool)
+	o.mu.started = make(map[weir.AttemptID]bool)
 	o.mu.epochs = make(map[*instance]weir.LeaderEpoch)
 	o.mu.heard = make(map[*instance]weir.LeaderEpoch)
-	o.begin("request-1", w.Plan.Job, 0)
 	return o
 }
 
 // begin turns to the job that a request makes, and that resumes from a checkpoint.
-func (o *Oracle) begin(request string, plan JobPlan, from weir.CheckpointID) {
-	o.plan, o.checked, o.exact = plan, make(map[uint64]*checkedLink), 0
+func (o *Oracle) begin(request string, from weir.CheckpointID) {
+	o.checked, o.exact = make(map[uint64]*checkedLink), 0
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.mu.request, o.mu.job, o.mu.changed = request, weir.JobID{}, false
+	o.mu.request, o.mu.job, o.mu.changed, o.mu.attempts = request, weir.JobID{}, false, 0
 	o.mu.linked = make(map[weir.CheckpointID]ha.Link)
 	o.mu.aborted = make(map[weir.CheckpointID]bool)
-	o.mu.deployed = make(map[weir.AttemptID]bool)
 	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
-	o.mu.started = make(map[weir.AttemptID]bool)
 	o.mu.runs = make(map[weir.CheckpointID]int)
 	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
 	o.mu.newest, o.mu.pending, o.mu.silent = from, 0, 0
@@ -141,8 +140,8 @@ func (o *Oracle) registryChanged() {
 		if l.Checkpoint <= o.mu.newest {
 			o.w.wrong("checkpoint %d became a link after %d", l.Checkpoint, o.mu.newest)
 		}
-		if n := o.mu.runs[l.Checkpoint]; n != len(o.mu.deployed) {
-			o.w.wrong("checkpoint %d became a link, and %d attempts were deployed from an older one since it was triggered", l.Checkpoint, len(o.mu.deployed)-n)
+		if n := o.mu.runs[l.Checkpoint]; n != o.mu.attempts {
+			o.w.wrong("checkpoint %d became a link, and %d attempts were deployed from an older one since it was triggered", l.Checkpoint, o.mu.attempts-n)
 		}
 		if o.mu.aborted[l.Checkpoint] {
 			o.w.wrong("checkpoint %d became a link after somebody was told that it was aborted", l.Checkpoint)
@@ -174,16 +173,22 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 	case rpc.TaskStateChanged:
 		o.startedLocked(by, m)
 	case rpc.TriggerCheckpoint:
+		if m.Attempt.Job != o.mu.job {
+			return
+		}
 		if epoch, taken := o.mu.takers[m.Barrier.ID]; taken && epoch != m.Attempt.Epoch {
 			o.w.wrong("checkpoint %d is triggered in epoch %d and was in %d", m.Barrier.ID, m.Attempt.Epoch, epoch)
 		}
 		if o.mu.takers[m.Barrier.ID] = m.Attempt.Epoch; o.mu.runs[m.Barrier.ID] == 0 {
-			o.mu.runs[m.Barrier.ID] = len(o.mu.deployed)
+			o.mu.runs[m.Barrier.ID] = o.mu.attempts
 		}
 		if o.mu.pending != m.Barrier.ID && o.mu.linked[m.Barrier.ID].Number == 0 {
 			o.mu.pending = m.Barrier.ID
 		}
 	case rpc.NotifyCheckpointAborted:
+		if m.Attempt.Job != o.mu.job {
+			return
+		}
 		o.mu.aborted[m.Checkpoint] = true
 		if o.mu.pending == m.Checkpoint {
 			o.mu.pending = 0
@@ -192,6 +197,9 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 			o.w.wrong("%s tells that checkpoint %d was aborted, which is a link", by.p.name, m.Checkpoint)
 		}
 	case rpc.NotifyCheckpointComplete:
+		if m.Attempt.Job != o.mu.job {
+			return
+		}
 		if o.mu.silent == m.Checkpoint {
 			o.mu.silent = 0
 		}
@@ -214,6 +222,10 @@ func (o *Oracle) deployedLocked(by *instance, d rpc.TaskDeployment) {
 	if d.RestoredFrom > 0 {
 		o.w.mark(MarkRestored)
 	}
+	if d.Attempt.Job != o.mu.job {
+		return // by one who does not know that the job is over
+	}
+	o.mu.attempts++
 	leader, err := o.reg.Leader(context.Background())
 	if err != nil || leader.Epoch != d.Attempt.Epoch {
 		return // overtaken, and does not know it: its deployments are refused, or end with it

@@ -21,6 +21,9 @@ type Plan struct {
 	// Options of the job, as a client sets them.
 	Options map[string]string
 
+	// Graph is a random graph that runs instead of Job; nil: it does not.
+	Graph *GraphPlan
+
 	// Lag is how likely time passes although something could be delivered; Tick is
 	// how much usually.
 	Lag  float64

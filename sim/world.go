@@ -94,11 +94,18 @@ const (
 	MarkLostAnswer  = "answer of a link lost"
 	MarkFinished    = "finished by itself, after a kill"
 	MarkRescued     = "finished after faults"
+	MarkInFlight    = "in-flight data in a checkpoint"
+	MarkTimedOut    = "in-flight data after a timeout while aligning"
+	MarkRecovered   = "in-flight data restored"
+	MarkRescaled    = "in-flight data restored at another parallelism"
 )
 
 // AllMarks are the marks that a large suite must have.
 func AllMarks() []string {
-	all := []string{MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued}
+	all := []string{
+		MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued,
+		MarkInFlight, MarkTimedOut, MarkRecovered, MarkRescaled,
+	}
 	for _, k := range kinds {
 		all = append(all, string(k))
 	}

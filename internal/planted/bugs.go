@@ -13,6 +13,15 @@ const (
 	AlignmentSkipped       Bug = "alignment skipped"        // the first barrier triggers
 	SuspendedRecordSkipped Bug = "suspended record skipped" // a suspended batch goes on one record too far
 
+	// What is in flight.
+	OvertakenOneLess Bug = "overtaken one less" // of the segments that a barrier overtakes at the producer
+	QueuedOneLess    Bug = "queued one less"    // of the segments that a barrier left behind at the consumer
+	QueuedTooMany    Bug = "queued too many"    // those behind the barrier are captured too
+	BatchNotCaptured Bug = "batch not captured" // the suspended rest of a batch
+	HalfNotCaptured  Bug = "half not captured"  // the beginning of a record that was cut off
+	ChunkDropped     Bug = "chunk dropped"      // the last of a channel is not written
+	RecoveredByAll   Bug = "recovered by all"   // consumers do not look at key groups
+
 	// State and snapshots.
 	SnapshotNotCopied          Bug = "snapshot not copied"          // pages are written while a snapshot holds them
 	AcknowledgedBeforeUploaded Bug = "acknowledged before uploaded" // the state file is not there yet
@@ -41,6 +50,7 @@ const (
 // Bugs are all of them.
 var Bugs = []Bug{
 	ResumeForgotten, CreditTwice, HalfRecordDropped, BarrierOvertakes, AlignmentSkipped, SuspendedRecordSkipped,
+	OvertakenOneLess, QueuedOneLess, QueuedTooMany, BatchNotCaptured, HalfNotCaptured, ChunkDropped, RecoveredByAll,
 	SnapshotNotCopied, AcknowledgedBeforeUploaded, KeyGroupSkipped, TimersNotRestored, SplitsReassigned,
 	ElementsDealtTwice, KeyGroupsNotDealt,
 	BuffersLost, OldEpochObeyed, OlderNotCancelled,

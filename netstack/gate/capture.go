@@ -2,6 +2,7 @@ package gate
 
 import (
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/netstack/buffer"
 	"github.com/weirflow/weir/netstack/wire"
 )
@@ -87,9 +88,13 @@ func (c *RemoteChannel) toHeadLocked(id weir.CheckpointID) bool {
 // beforeLocked returns the queued segments that were sent before a message.
 func (c *RemoteChannel) beforeLocked(sequence uint32) (views []buffer.View) {
 	for i := range c.queue.len() {
-		if r := c.queue.at(i); r.typ == wire.TypeData && int32(r.sequence-sequence) < 0 {
+		if r := c.queue.at(i); r.typ == wire.TypeData && (int32(r.sequence-sequence) < 0 || planted.Is(planted.QueuedTooMany)) {
 			views = append(views, r.data.Clone())
 		}
+	}
+	if n := len(views); n > 0 && planted.Is(planted.QueuedOneLess) {
+		views[n-1].Release()
+		views = views[:n-1]
 	}
 	return views
 }

@@ -37,6 +37,18 @@ func Expected(p Params) Answer {
 // ExpectedAt is the answer after the records up to these positions. It is that of a
 // checkpoint with nothing in flight.
 func ExpectedAt(p Params, at Positions) Answer {
+	e := newExpecting(p)
+	for s, splits := range at {
+		for _, split := range splits {
+			for k := range split.Emitted {
+				e.source(s, split.Index+k*split.Splits)
+			}
+		}
+	}
+	return e.answer
+}
+
+func newExpecting(p Params) *expecting {
 	e := &expecting{params: p, plan: p.Plan(), answer: make(Answer)}
 	e.readers = make(map[reader][]target)
 	for i := range e.plan.Nodes {
@@ -47,14 +59,19 @@ func ExpectedAt(p Params, at Positions) Answer {
 			}
 		}
 	}
-	for s, splits := range at {
-		for _, split := range splits {
-			for k := range split.Emitted {
-				e.source(s, split.Index+k*split.Splits)
-			}
+	return e
+}
+
+// SlowRecords is how many records take the time that the parameter sleep says, copies
+// of broadcast records included.
+func SlowRecords(p Params) int64 {
+	e := newExpecting(p)
+	for s := range e.plan.Sources {
+		for n := range p.Records {
+			e.source(s, n)
 		}
 	}
-	return e.answer
+	return e.slow
 }
 
 // source follows a record of a source.
@@ -81,6 +98,7 @@ type expecting struct {
 	plan    Plan
 	answer  Answer
 	readers map[reader][]target
+	slow    int64 // records that slow vertices got
 }
 
 // emit follows a record from an output to all its readers.
@@ -98,6 +116,9 @@ func (e *expecting) emit(from reader, r Record) {
 }
 
 func (e *expecting) process(n *Node, port int, r Record) {
+	if n.Slow && n.Kind != Alone {
+		e.slow++
+	}
 	switch {
 	case n.Kind.Keyed():
 		e.answer.add(n.Name, r.Key, r)
@@ -107,6 +128,19 @@ func (e *expecting) process(n *Node, port int, r Record) {
 	n.apply(e.params, port, r,
 		func(r Record) { e.emit(reader{n.Index, false}, r) },
 		func(r Record) { e.emit(reader{n.Index, true}, r) })
+}
+
+// Lacks names the counters that have counted less than they were to: after at-least-once
+// checkpoints they may have more.
+func Lacks(got, want Answer) string {
+	for op, tallies := range want {
+		for key, w := range tallies {
+			if g := got[op][key]; g.Count < w.Count {
+				return fmt.Sprintf("%s, key %d: %d records, want at least %d", op, key, g.Count, w.Count)
+			}
+		}
+	}
+	return ""
 }
 
 // Diff names a few differences between what was counted and what was to be; it is

@@ -17,6 +17,7 @@ const (
 	Name          = "random-graph"
 	CountOperator = "count"
 	TallyState    = "tally"
+	receiveSuffix = "-receive"
 )
 
 // Params are the job's parameters.
@@ -114,7 +115,7 @@ func keyOf(r Record) int64 { return r.Key }
 func (b *builder) plain(n *Node, width flow.Option) flow.Stream[Record] {
 	in, start := b.port(n, 0), []flow.Option{width, flow.StartNewChain()}
 	if b.plan.Once {
-		in = flow.MapWith(in, n.Name+"-receive", &receiver{}, start...)
+		in = flow.MapWith(in, n.Name+receiveSuffix, &receiver{}, start...)
 		in = flow.Filter(in, n.Name+"-kept", func(r Record) bool { return !r.Drop }, width)
 		start = start[:1]
 	}

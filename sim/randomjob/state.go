@@ -42,10 +42,14 @@ func ReadState(ctx context.Context, store blobstore.Store, name string, p Params
 	if err != nil {
 		return nil, nil, err
 	}
-	answer := make(Answer)
+	return ReadSnapshot(ctx, s, snapshotmeta.Files{Store: store, Dir: snapshotmeta.JobDir(s.Header.Job)}, p)
+}
+
+// ReadSnapshot is [ReadState] of a snapshot that was opened.
+func ReadSnapshot(ctx context.Context, s *snapshotmeta.Snapshot, files snapshotmeta.Files, p Params) (answer Answer, at Positions, err error) {
+	answer = make(Answer)
 	plan := p.Plan()
-	at := make(Positions, plan.Sources)
-	files := snapshotmeta.Files{Store: store, Dir: snapshotmeta.JobDir(s.Header.Job)}
+	at = make(Positions, plan.Sources)
 	for i, n := range plan.Nodes {
 		op := s.Operator(weir.OperatorIDOf(n.Name))
 		if op == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
@@ -114,7 +115,10 @@ func (f *openFile) append(ctx context.Context, e end) (weir.ChannelStateHandle, 
 	if err != nil {
 		return h, err
 	}
-	for _, c := range e.chunks {
+	for i, c := range e.chunks {
+		if i > 0 && i == len(e.chunks)-1 && planted.Is(planted.ChunkDropped) {
+			break
+		}
 		if err := out.Chunk(c.base, c.b); err != nil {
 			return h, err
 		}

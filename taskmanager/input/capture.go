@@ -2,6 +2,7 @@ package input
 
 import (
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/netstack/gate"
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/taskmanager/barrier"
@@ -13,11 +14,13 @@ import (
 func (g *CheckpointedGate) record(ch int) (late bool) {
 	c := &g.channels[ch]
 	c.recording = true
-	if ch == g.current {
+	if ch == g.current && !planted.Is(planted.BatchNotCaptured) {
 		g.captureBatch()
 	}
 	begun, begunBase, left, leftBase := c.cutter.Rest()
-	g.capture(ch, begunBase, begun)
+	if !planted.Is(planted.HalfNotCaptured) {
+		g.capture(ch, begunBase, begun)
+	}
 	g.capture(ch, leftBase, left)
 	return g.gates[c.gate].Overtaking(c.local) > g.triggered
 }
