@@ -50,7 +50,7 @@ check: static $(REPORT) ## what CI runs: fmt, vet, staticcheck, sumtype, tidy, a
 	$(REPORT) $(foreach m,$(MODULES),go test -C $(m) -json ./... --) \
 		go test -C tools -json ./... -- \
 		CGO_ENABLED=1 WEIR_SEEDS=10 go test -json -race -tags $(TAGS) -timeout 10m $$(go list ./... | grep -vE '$(NO_RACE)') -- \
-		WEIR_SEEDS=$(CHECK_SEEDS) go test -json -tags '$(TAGS) planted' -timeout 10m -run TestPlanted ./sim -- \
+		WEIR_SEEDS=$(CHECK_SEEDS) go test -json -tags '$(TAGS) planted' -timeout 20m -run TestPlanted ./sim -- \
 		WEIR_SEEDS=$(CHECK_SEEDS) WEIR_ROUNDS=3 go test -json -tags $(TAGS) -timeout 15m ./...
 
 .PHONY: soak
