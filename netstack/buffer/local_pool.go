@@ -203,11 +203,11 @@ func (p *LocalPool) deliver(b *Buffer) {
 	p.changed()
 }
 
-// changed tells whoever was refused, if there is enough to be worth it. No lock is held.
+// changed tells whoever was refused. No lock is held.
 func (p *LocalPool) changed() {
 	p.mu.Lock()
-	wanted := p.mu.wanted && (p.mu.closed || p.drainedLocked())
-	p.mu.wanted = p.mu.wanted && !wanted
+	wanted := p.mu.wanted
+	p.mu.wanted = false
 	p.mu.Unlock()
 	if !wanted {
 		return
@@ -219,23 +219,6 @@ func (p *LocalPool) changed() {
 	if p.options.Listener != nil {
 		p.options.Listener()
 	}
-}
-
-// drainedLocked says whether no account has more than half of its limit left. Whoever
-// was refused is told then: told after each buffer, it would fill one and be refused
-// again, and the two sides would wake each other for every segment. One buffer may be
-// the one being filled.
-func (p *LocalPool) drainedLocked() bool {
-	if p.options.Accounts == 0 {
-		return true
-	}
-	most := max(1, p.options.PerAccount/2)
-	for _, n := range p.mu.accounts {
-		if n > most {
-			return false
-		}
-	}
-	return true
 }
 
 // Close gives back what is free now, and the rest when it is recycled. A waiting
