@@ -18,9 +18,9 @@ const (
 	records = 1_000_000 // of a sample
 	// morePairs is the least number of pairs: cores hand segments to each other, which
 	// takes longer on some machines and at some times, so samples scatter.
-	morePairs = 31
+	morePairs = 63
 	// samplesOfLife is how many a process is asked for.
-	samplesOfLife = 4
+	samplesOfLife = 8
 	// gcPercent is the same on all sides.
 	gcPercent = 300
 	// mostAllocs is what counts as none: segments and blocks of keys, not records.
