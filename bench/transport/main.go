@@ -56,7 +56,7 @@ func neighbour(n int) pairs.Result {
 	alone := side.Start(segments, "side", "-of", "stack", "-work", "pure")
 	defer beside.Stop()
 	defer alone.Stop()
-	return pairs.Run("transport/blocked-neighbour", beside.Sample, alone.Sample, max(n, morePairs)).SpeedAtLeast(0.8)
+	return pairs.Run("transport/blocked-neighbour", beside.Sample, alone.Sample, max(n, morePairs)).SpeedAtLeast(0.9)
 }
 
 // latency compares the median latency of a small message, sent every millisecond
