@@ -80,7 +80,7 @@ type Failure struct {
 	NoRetry  bool   // restarting cannot help, for example a graph mismatch
 	Operator string // the operator's name, if one is to blame
 	Subtask  int32  // of the operator; negative: none, for example its enumerator
-	Stack    string // of a panic in user code
+	Stack    string // of a panic in user code, or of where an error of it was received
 	// Cause names the attempt that this failure is only a consequence of, if
 	// known: a lost partition is the fault of its producer.
 	Cause AttemptID

@@ -117,11 +117,15 @@ func (c *catalog) Build(ctx context.Context, entrypoint string, params map[strin
 	}
 }
 
-// buildError gives a builder's panic its stack, since nobody else will log it.
+// buildError gives a builder's panic its stack, since nobody else will log it, and says
+// what happened to one that did not return.
 func buildError(entrypoint string, err error) error {
 	var p *group.PanicError
 	if errors.As(err, &p) {
 		return fmt.Errorf("build job %q: builder panicked: %w\n%s", entrypoint, err, p.Stack)
+	}
+	if errors.Is(err, group.ErrExited) {
+		return fmt.Errorf("build job %q: the builder ended its goroutine by runtime.Goexit; return instead: %w", entrypoint, err)
 	}
 	return err
 }

@@ -217,18 +217,18 @@ func TestFailuresNameTheOperatorThatRan(t *testing.T) {
 		"error of a flat map": {func(in flow.Stream[int]) {
 			m := flow.FlatMapFunc(in, "a", func(v int, out *flow.Out[int]) error { return boom })
 			flow.Map(m, "b", pass)
-		}, "a", weir.FaultUser, "boom", ""},
+		}, "a", weir.FaultUser, "boom", "error returned by github.com/weirflow/weir/flow_test.TestFailuresNameTheOperatorThatRan"},
 		"error of a map": {func(in flow.Stream[int]) {
 			flow.MapWith(in, "a", &listener{journal: new([]string), fail: boom})
-		}, "a", weir.FaultUser, "boom", ""},
+		}, "a", weir.FaultUser, "boom", "error returned by a method of *flow_test.listener"},
 		"error of a sink": {func(in flow.Stream[int]) {
 			flow.To(in, "a", flow.SinkFunc[int](func(int64, int) error { return boom }))
-		}, "a", weir.FaultOutside, "boom", ""},
+		}, "a", weir.FaultOutside, "boom", "error returned by github.com/weirflow/weir/flow_test.TestFailuresNameTheOperatorThatRan"},
 		"an error that is a failure": {func(in flow.Stream[int]) {
 			flow.To(in, "a", flow.SinkFunc[int](func(int64, int) error {
 				return fmt.Errorf("sink: %w", &weir.Failure{Message: "no such table", Fault: weir.FaultUser, NoRetry: true})
 			}))
-		}, "a", weir.FaultUser, "no such table", ""},
+		}, "a", weir.FaultUser, "no such table", "error returned by github.com/weirflow/weir/flow_test.TestFailuresNameTheOperatorThatRan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -147,6 +147,7 @@ func FlatMap[A, B any](in Stream[A], name string, fn func(A) iter.Seq[B], option
 func FlatMapFunc[A, B any](in Stream[A], name string, fn func(v A, out *Out[B]) error, options ...Option) Stream[B] {
 	n := transform[A, B](in, name, jobgraph.KindFlatMap, options)
 	n.require(fn != nil)
+	n.user = fn
 	n.fuse = func(m *member, next any) (any, error) {
 		r, o := m.run, newOut[B](m, next)
 		return func(v A) {

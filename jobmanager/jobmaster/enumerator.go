@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -83,6 +84,13 @@ func (e *enumerator) ended(err error) {
 	if errors.As(err, &panicked) {
 		failure.Message, failure.Stack = "the enumerator panicked: "+panicked.Error(), panicked.Stack
 	}
+	if errors.Is(err, group.ErrExited) {
+		failure.Message = "the enumerator ended its goroutine by runtime.Goexit; return an error instead"
+	}
+	var returned *returnedError
+	if errors.As(err, &returned) {
+		failure.Stack = returned.stack
+	}
 	var mismatch *mismatchError
 	if errors.As(err, &mismatch) || errors.Is(err, operator.ErrUnknownEntrypoint) || errors.Is(err, operator.ErrBadParams) {
 		failure.NoRetry = true
@@ -133,6 +141,25 @@ func (m *mismatchError) Error() string {
 
 func (m *mismatchError) Unwrap() error { return m.err }
 
+// returnedError is an error of the user's enumerator with the stack of where it was
+// received.
+type returnedError struct {
+	err   error
+	stack string
+}
+
+func (r *returnedError) Error() string { return r.err.Error() }
+func (r *returnedError) Unwrap() error { return r.err }
+
+// returned wraps an error that the user's enumerator returned.
+func returned(doing string, user operator.Enumerator, err error) error {
+	stack := string(debug.Stack())
+	if user != nil {
+		stack = fmt.Sprintf("error returned by a method of %T\n%s", user, stack)
+	}
+	return &returnedError{err: fmt.Errorf("%s: %w", doing, err), stack: stack}
+}
+
 // build makes the program anew, so that nothing it captured survives a restart.
 func (e *enumerator) build(ctx context.Context) (operator.Enumerator, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.buildTime)
@@ -146,7 +173,7 @@ func (e *enumerator) build(ctx context.Context) (operator.Enumerator, error) {
 	}
 	user, err := program.NewEnumerator(e.start.Name)
 	if err != nil {
-		return nil, fmt.Errorf("make the enumerator: %w", err)
+		return nil, returned("make the enumerator", nil, err)
 	}
 	return user, nil
 }
@@ -154,18 +181,18 @@ func (e *enumerator) build(ctx context.Context) (operator.Enumerator, error) {
 func (e *enumerator) open(ctx context.Context, user operator.Enumerator) ([][][]byte, error) {
 	if e.start.Restored {
 		if err := user.Restore(e.start.State); err != nil {
-			return nil, fmt.Errorf("restore the enumerator: %w", err)
+			return nil, returned("restore the enumerator", user, err)
 		}
 	}
 	if err := user.Start(ctx, enumeratorContext{e}); err != nil {
-		return nil, fmt.Errorf("start the enumerator: %w", err)
+		return nil, returned("start the enumerator", user, err)
 	}
 	if e.start.Restored && !planted.Is(planted.SplitsReassigned) {
 		return nil, nil
 	}
 	splits, err := user.Assign(ctx, e.start.Parallelism)
 	if err != nil {
-		return nil, fmt.Errorf("assign splits: %w", err)
+		return nil, returned("assign splits", user, err)
 	}
 	if splits == nil {
 		splits = make([][][]byte, e.start.Parallelism)
@@ -177,7 +204,7 @@ func (e *enumerator) serve(ctx context.Context, user operator.Enumerator, r enum
 	switch {
 	case r.event != nil:
 		if err := user.HandleEvent(ctx, int(r.event.Subtask), r.event.Event); err != nil {
-			return fmt.Errorf("handle an event of subtask %d: %w", r.event.Subtask, err)
+			return returned(fmt.Sprintf("handle an event of subtask %d", r.event.Subtask), user, err)
 		}
 	case r.snapshot != weir.NoCheckpoint:
 		state, err := user.Snapshot(ctx, int64(r.snapshot))

@@ -19,6 +19,9 @@ type Guarded struct {
 	vertex  *jobgraph.Vertex
 	subtask int32
 	doing   string // the call that runs now, for people
+	inside  bool   // the chain has not returned from that call
+	// exited is the failure of a call that ended the task's goroutine.
+	exited *weir.Failure
 }
 
 // Guard puts a guard around a chain.
@@ -31,29 +34,51 @@ func (g *Guarded) Chain() operator.Chain { return g.chain }
 
 // Process runs a batch.
 func (g *Guarded) Process(b *operator.Batch) (err error) {
-	g.doing = "processing a record"
+	g.enter("processing a record")
 	defer g.guard(&err)
-	return g.chain.Process(b)
+	err = g.chain.Process(b)
+	g.inside = false
+	return err
 }
 
 // Poll lets the source emit.
 func (g *Guarded) Poll(max int) (s operator.SourceStatus, err error) {
-	g.doing = "polling the source"
+	g.enter("polling the source")
 	defer g.guard(&err)
-	return g.chain.Poll(max)
+	s, err = g.chain.Poll(max)
+	g.inside = false
+	if err == nil && s > operator.SourceEnd {
+		err = fmt.Errorf("the reader returned source status %d; there are SourceMore, SourceEmpty and SourceEnd (%d to %d)", s, operator.SourceMore, operator.SourceEnd)
+	}
+	return s, err
 }
 
 // Do makes any other call on the chain; doing says which, for people.
 func (g *Guarded) Do(doing string, call func(operator.Chain) error) (err error) {
-	g.doing = doing
+	g.enter(doing)
 	defer g.guard(&err)
-	return call(g.chain)
+	err = call(g.chain)
+	g.inside = false
+	return err
 }
+
+// Exited is the failure of a call that did not return but ended the goroutine
+// (runtime.Goexit), so that nobody got its error; nil if none did.
+func (g *Guarded) Exited() *weir.Failure { return g.exited }
+
+func (g *Guarded) enter(doing string) { g.doing, g.inside = doing, true }
 
 // guard is deferred by every call: it makes what went wrong a failure.
 func (g *Guarded) guard(err *error) {
 	if v := recover(); v != nil {
 		*err = g.panicked(v, string(debug.Stack()))
+		return
+	}
+	if g.inside {
+		g.exited = &weir.Failure{
+			Message: fmt.Sprintf("the goroutine was ended by runtime.Goexit while %s; return an error instead", g.doing),
+			Fault:   weir.FaultUser, Operator: g.operator(), Subtask: g.subtask, Stack: string(debug.Stack()),
+		}
 		return
 	}
 	if *err != nil {
@@ -73,6 +98,14 @@ func (g *Guarded) panicked(v any, stack string) *weir.Failure {
 	return f
 }
 
+// operator names whose code runs, as far as the chain knows.
+func (g *Guarded) operator() string {
+	if c, ok := g.chain.(interface{ Running() string }); ok && c.Running() != "" {
+		return c.Running()
+	}
+	return g.vertex.Name
+}
+
 // failed is the failure of an error; one that is a failure already only learns the
 // subtask, and the operator if it names none.
 func (g *Guarded) failed(err error) *weir.Failure {
@@ -86,6 +119,6 @@ func (g *Guarded) failed(err error) *weir.Failure {
 		return &own
 	}
 	return &weir.Failure{
-		Message: fmt.Sprintf("%s: %v", g.doing, err), Fault: weir.FaultUser, Operator: g.vertex.Name, Subtask: g.subtask,
+		Message: fmt.Sprintf("%s: %v", g.doing, err), Fault: weir.FaultUser, Operator: g.operator(), Subtask: g.subtask,
 	}
 }

@@ -20,8 +20,19 @@ func hopeless(format string, args ...any) *weir.Failure {
 	return &weir.Failure{Message: fmt.Sprintf(format, args...), Fault: weir.FaultUser, NoRetry: true}
 }
 
+// left is the failure of user code that ended the task's goroutine; nil if none did.
+func (t *Task) left() error {
+	if t.chain == nil || t.chain.Exited() == nil {
+		return nil
+	}
+	return t.chain.Exited()
+}
+
 // failure says whose fault an error is that ended the task.
 func (t *Task) failure(err error) *weir.Failure {
+	if left := t.left(); left != nil && errors.Is(err, group.ErrExited) {
+		err = left
+	}
 	if f, ok := errors.AsType[*weir.Failure](err); ok {
 		own := *f
 		own.Subtask = t.d.Attempt.Subtask

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,11 +16,14 @@ import (
 )
 
 // run is the life of the task's goroutine. A panic outside the chain is our bug; the
-// task gives back what it holds all the same.
-func (t *Task) run(ctx context.Context) error {
+// task gives back what it holds all the same; also if the user's code ends the goroutine.
+func (t *Task) run(ctx context.Context) (err error) {
 	t.split.begin(time.Now())
 	t.showFigures()
-	return t.clean(group.Catch(func() error {
+	err = group.ErrExited
+	defer func() { err = t.giveBack(err) }()
+	defer func() { err = t.closeOperators(err) }()
+	err = group.Catch(func() error {
 		if err := t.prepare(ctx); err != nil {
 			return err
 		}
@@ -28,7 +32,8 @@ func (t *Task) run(ctx context.Context) error {
 		}
 		t.owner.Changed(t.d.Attempt, lifecycle.Restored{})
 		return t.loop(ctx)
-	}))
+	})
+	return err
 }
 
 // loop polls letters, what overtakes in the inputs, outputs, timers and input in this
@@ -168,9 +173,9 @@ func (t *Task) sleep(ctx context.Context, a activity) {
 	}
 }
 
-// clean gives back everything that the task holds and answers its letters. It returns
-// the error that the task ends with.
-func (t *Task) clean(err error) error {
+// closeOperators answers the task's letters and closes its operators. It returns the
+// error that the task ends with.
+func (t *Task) closeOperators(err error) error {
 	t.stopTimers()
 	if t.snapshot != nil {
 		t.snapshot.Close()
@@ -187,6 +192,15 @@ func (t *Task) clean(err error) error {
 		} else if closed != nil {
 			t.logger.Warn("operators did not close", zap.Error(closed))
 		}
+	}
+	return err
+}
+
+// giveBack gives back everything that the task holds. It returns the error that the task
+// ends with.
+func (t *Task) giveBack(err error) error {
+	if f := t.left(); f != nil && (err == nil || errors.Is(err, group.ErrExited)) {
+		err = f
 	}
 	if t.in != nil {
 		t.in.Close()
