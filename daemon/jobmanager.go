@@ -34,7 +34,11 @@ func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready
 	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager"))}
 	j.group = group.New(context.WithoutCancel(ctx), "jobmanager")
 	j.parts.add(j.group.Stop)
-	defer func() { err = errors.Join(err, j.parts.stop()) }()
+	defer func() {
+		if stopped := j.parts.stop(); err == nil || !errors.Is(stopped, err) { // the group's error comes back
+			err = errors.Join(err, stopped)
+		}
+	}()
 	r, err := j.start(ctx)
 	if err != nil {
 		return err
@@ -122,6 +126,14 @@ func (j *jobManagerRole) registry(ctx context.Context) (ha.Registry, error) {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
 		j.parts.add(server.Close)
+		if err := j.group.Go("data-dir", func(ctx context.Context) error {
+			if err := server.Watch(ctx); err != nil {
+				return fmt.Errorf("--data-dir: %w", err)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
 		o.Sole, o.LeaseTTL = true, embeddedLease
 		if registry, err = etcd.New(server.Client(), o); err != nil {
 			return nil, err

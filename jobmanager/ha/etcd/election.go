@@ -179,7 +179,8 @@ type leadership struct {
 	lost     chan struct{}
 	mu       struct {
 		sync.Mutex
-		err error // why lost is closed
+		err  error // why lost is closed
+		gone bool  // the lease is known not to exist any more
 	}
 }
 
@@ -224,6 +225,7 @@ func (l *leadership) keep(ctx context.Context, sent time.Time) {
 		case err == nil:
 			sent, next = now, ttl/3
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			l.forget()
 			l.end(fmt.Errorf("%w: the lease is gone", ha.ErrNotLeader))
 			return
 		default:
@@ -259,18 +261,35 @@ func (l *leadership) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Resign revokes the lease.
+// forget notes that there is no lease any more.
+func (l *leadership) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.gone = true
+}
+
+func (l *leadership) gone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.gone
+}
+
+// Resign revokes the lease, unless that was done: etcd warns of a revocation of nothing.
 func (l *leadership) Resign(ctx context.Context) error {
 	return l.resign(ctx, fmt.Errorf("%w: resigned", ha.ErrNotLeader))
 }
 
 func (l *leadership) resign(ctx context.Context, cause error) error {
 	l.end(cause)
+	if l.gone() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.registry.o.CallTimeout)
 	defer cancel()
 	if err := l.registry.revokeNow(ctx, l.lease); err != nil {
 		return fmt.Errorf("resign: %w: %w", ha.ErrDoubtful, err)
 	}
+	l.forget()
 	return nil
 }
 

@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirflow/weir/jobmanager/ha"
 	"github.com/weirflow/weir/jobmanager/ha/etcd"
@@ -228,5 +232,34 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+	}
+}
+
+// A process that ends gives its lease back once: etcd warns of what it does not know.
+func TestLeaseIsGivenBackOnce(t *testing.T) {
+	core, logs := observer.New(zapcore.WarnLevel)
+	server, err := etcdserver.Start(t.Context(), etcdserver.Options{Dir: t.TempDir(), Sync: etcdserver.Unsynced, Logger: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopServer(t, server)
+	r, err := etcd.New(server.Client(), etcd.Options{Cluster: "once", LeaseTTL: time.Minute, Logger: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.Campaign(t.Context(), ha.Candidate{ID: "a", Address: "a:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Resign(t.Context()); err != nil {
+			t.Errorf("resign: %v", err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if n := logs.FilterField(zap.Error(rpctypes.ErrLeaseNotFound)).Len(); n > 0 || logs.FilterMessageSnippet("lease").Len() > 0 {
+		t.Errorf("logged: %v", logs.All())
 	}
 }

@@ -30,6 +30,10 @@ var (
 	ErrDirectory = errors.New("data directory cannot be used")
 	// ErrDamaged: etcd cannot start from what is in the data directory.
 	ErrDamaged = errors.New("etcd cannot start from the data directory: it is damaged, or not of an etcd of this version")
+	// ErrFull: there is no room for the data directory.
+	ErrFull = errors.New("no space left for the data directory")
+	// ErrFailed: etcd failed while it ran.
+	ErrFailed = errors.New("etcd failed")
 	// ErrSlow: etcd did not answer in time.
 	ErrSlow = errors.New("etcd did not start in time")
 )
@@ -50,6 +54,10 @@ type Options struct {
 	StartTimeout time.Duration
 	// Sync says whether writes are synced to disk.
 	Sync Sync
+	// Free says how much room there is. Nil: the file system is asked.
+	Free Free
+	// LookEvery is how often it is looked at; 0: 1 s, with a jitter of a tenth.
+	LookEvery time.Duration
 }
 
 // Sync says how durable an acknowledged write is.
@@ -67,6 +75,12 @@ type Server struct {
 	lock io.Closer
 	// stop closes both, once, and returns the same error every time.
 	stop func() error
+	dir  string
+	log  *zap.Logger
+	free Free
+	look time.Duration
+	// failed gets what etcd fails of, once.
+	failed chan error
 }
 
 // Start starts an etcd in the data directory and waits until it answers.
@@ -77,31 +91,31 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
+	if o.Free == nil {
+		o.Free = freeSpace
+	}
+	if o.LookEvery <= 0 {
+		o.LookEvery = time.Second
+	}
 	dir := filepath.Join(o.Dir, etcdDir)
 	lock, err := lockDir(o.Dir, dir)
 	if err != nil {
 		return nil, err
 	}
+	if err := checkSpace(dir, o.Free); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	shrinkLog()
-	s := &Server{lock: lock}
+	s := &Server{lock: lock, dir: dir, log: o.Logger, free: o.Free, look: o.LookEvery, failed: make(chan error, 1)}
 	s.stop = sync.OnceValue(func() error {
 		s.etcd.Close()
 		return s.lock.Close()
 	})
-	err = group.Catch(func() (err error) {
-		if err := checkDatabase(dir, quiet(o.Logger)); err != nil {
-			return err
-		}
-		s.etcd, err = embed.StartEtcd(config(dir, o))
-		return err
-	})
-	if err != nil {
-		// After a panic parts of etcd may live on, so the lock is kept: this process must
-		// not try again.
-		var p *group.PanicError
-		if errors.As(err, &p) {
-			o.Logger.Error("etcd panicked while it started", zap.Error(p), zap.String("stack", p.Stack))
-		} else {
+	if err := s.embed(o); err != nil {
+		// After a failure of a running etcd parts of it may live on, so the lock is kept: this
+		// process must not try again.
+		var died *deathError
+		if !errors.As(err, &died) {
 			err = errors.Join(err, lock.Close())
 		}
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, dir, err)
@@ -110,6 +124,42 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	return s, nil
+}
+
+// deathError is what etcd would have ended the process of while it started.
+type deathError struct{ error }
+
+func (d *deathError) Unwrap() error { return d.error }
+
+// embed starts the server, on a goroutine that etcd may end.
+func (s *Server) embed(o Options) error {
+	log := quiet(o.Logger, s.failed)
+	started := make(chan error, 1)
+	g := group.New(context.Background(), "etcdserver")
+	err := g.GoThen("start", func(context.Context) (err error) {
+		if err := checkDatabase(s.dir, log); err != nil {
+			return err
+		}
+		s.etcd, err = embed.StartEtcd(config(s.dir, o, log))
+		return err
+	}, func(err error) { started <- err })
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-started:
+	case err = <-s.failed:
+		return &deathError{err}
+	}
+	var p *group.PanicError
+	switch {
+	case errors.As(err, &p):
+		o.Logger.Error("etcd panicked while it started", zap.Error(p), zap.String("stack", p.Stack))
+		return &deathError{err}
+	case errors.Is(err, group.ErrExited):
+		return &deathError{<-s.failed} // nothing else ends that goroutine
+	}
+	return err
 }
 
 // lockDir makes the directories and takes the lock.
@@ -173,7 +223,7 @@ const (
 )
 
 // config listens nowhere: the one client is in this process, and there is no peer.
-func config(dir string, o Options) *embed.Config {
+func config(dir string, o Options, log *zap.Logger) *embed.Config {
 	nowhere := url.URL{Scheme: "http", Host: "127.0.0.1:2380"}
 	cfg := embed.NewConfig()
 	cfg.Name = "weir"
@@ -190,7 +240,7 @@ func config(dir string, o Options) *embed.Config {
 	cfg.MaxTxnOps = maxRequestOps
 	cfg.MaxSnapFiles, cfg.MaxWalFiles = 2, 2
 	cfg.UnsafeNoFsync = bool(o.Sync)
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(quiet(o.Logger))
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	return cfg
 }
 
@@ -205,6 +255,8 @@ func (s *Server) ready(ctx context.Context, timeout time.Duration) error {
 	select {
 	case <-s.etcd.Server.ReadyNotify():
 		return nil
+	case err := <-s.failed:
+		return s.failure(err)
 	case <-s.etcd.Server.StopNotify():
 		return fmt.Errorf("%w: it stopped", ErrDamaged)
 	case <-t.C:

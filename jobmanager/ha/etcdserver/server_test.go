@@ -144,3 +144,50 @@ func TestDamagedDirectoryIsAClearError(t *testing.T) {
 		}
 	}
 }
+
+const mib = 1 << 20
+
+func TestDirectoryWithoutRoomIsRefusedAtStart(t *testing.T) {
+	dir, room := t.TempDir(), int64(31*mib)
+	o := etcdserver.Options{Dir: dir, Sync: etcdserver.Unsynced, Free: func(string) (int64, error) { return room, nil }}
+	_, err := etcdserver.Start(t.Context(), o)
+	if !errors.Is(err, etcdserver.ErrFull) || !strings.Contains(err.Error(), dir+"/etcd has 31 MiB left, etcd needs 32 MiB: make room") {
+		t.Errorf("got %v", err)
+	}
+	room = 32 * mib
+	s, err := etcdserver.Start(t.Context(), o) // the lock was given back
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, s)
+}
+
+// The room shrinks from look to look: first nothing, then one warning, then the end.
+func TestDirectoryThatFillsUpIsWarnedOfAndThenEndsTheServer(t *testing.T) {
+	core, logs := observer.New(zapcore.WarnLevel)
+	rooms := []int64{1000 * mib, 1000 * mib, 128 * mib, 127 * mib, 16 * mib, 200 * mib, 100 * mib, 16*mib - 1}
+	looks := 0
+	s, err := etcdserver.Start(t.Context(), etcdserver.Options{
+		Dir: t.TempDir(), Sync: etcdserver.Unsynced, Logger: zap.New(core), LookEvery: time.Millisecond,
+		Free: func(string) (int64, error) {
+			looks++
+			return rooms[looks-1], nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, s)
+	err = s.Watch(t.Context())
+	if !errors.Is(err, etcdserver.ErrFull) || !strings.Contains(err.Error(), "15 MiB left") || looks != len(rooms) {
+		t.Errorf("after %d looks: %v", looks, err)
+	}
+	if n := logs.FilterMessageSnippet("little room is left").Len(); n != 2 { // it had recovered once
+		t.Errorf("%d warnings, want 2", n)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Watch(ended); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}
