@@ -31,14 +31,10 @@ func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready
 	if err := checkListens(o.Listen, o.MetricsListen, o.Insecure); err != nil {
 		return err
 	}
-	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager"))}
+	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager")), broken: make(chan error, 1)}
 	j.group = group.New(context.WithoutCancel(ctx), "jobmanager")
 	j.parts.add(j.group.Stop)
-	defer func() {
-		if stopped := j.parts.stop(); err == nil || !errors.Is(stopped, err) { // the group's error comes back
-			err = errors.Join(err, stopped)
-		}
-	}()
+	defer func() { err = errors.Join(err, j.parts.stop()) }()
 	r, err := j.start(ctx)
 	if err != nil {
 		return err
@@ -47,6 +43,8 @@ func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready
 	select {
 	case <-ctx.Done():
 		return nil
+	case err := <-j.broken:
+		return fmt.Errorf("--data-dir: %w", err)
 	case <-j.group.Context().Done():
 		return context.Cause(j.group.Context())
 	}
@@ -59,6 +57,9 @@ type jobManagerRole struct {
 	log   *zap.Logger
 	group *group.Group
 	parts parts
+	// broken gets why the data directory cannot be used any more. It does not end the
+	// group at once, whose end would look to the JobManager as if it lost its TaskManagers.
+	broken chan error
 }
 
 func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
@@ -88,6 +89,8 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	if err != nil {
 		return cli.Ready{}, err
 	}
+	gs := grpc.NewServer(append(weirgrpc.ServerOptions(), grpc.Creds(insecure.NewCredentials()))...)
+	j.parts.add(func(context.Context) error { gs.Stop(); return nil }) // after the JobManager, so that it does not see its sessions end
 	jm, err := jobmanager.New(jobmanager.Config{
 		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
 		Catalog: j.catalog, Registry: registry, Blobs: store, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
@@ -99,7 +102,7 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	if err := jm.Start(ctx); err != nil {
 		return cli.Ready{}, err
 	}
-	if err := j.serve(socket, jm); err != nil {
+	if err := j.serve(gs, socket, jm); err != nil {
 		return cli.Ready{}, err
 	}
 	if len(j.o.EtcdEndpoints) == 0 { // nobody else can lead: wait until it does
@@ -126,11 +129,10 @@ func (j *jobManagerRole) registry(ctx context.Context) (ha.Registry, error) {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
 		j.parts.add(server.Close)
-		if err := j.group.Go("data-dir", func(ctx context.Context) error {
-			if err := server.Watch(ctx); err != nil {
-				return fmt.Errorf("--data-dir: %w", err)
+		if err := j.group.GoThen("data-dir", server.Watch, func(err error) {
+			if err != nil {
+				j.broken <- err
 			}
-			return nil
 		}); err != nil {
 			return nil, err
 		}
@@ -157,23 +159,17 @@ func candidateID(o cli.JobManagerOptions, address string) string {
 }
 
 // serve serves TaskManagers, clients and health checks.
-func (j *jobManagerRole) serve(socket net.Listener, jm *jobmanager.JobManager) error {
-	gs := grpc.NewServer(append(weirgrpc.ServerOptions(), grpc.Creds(insecure.NewCredentials()))...)
+func (j *jobManagerRole) serve(gs *grpc.Server, socket net.Listener, jm *jobmanager.JobManager) error {
 	weirgrpc.NewServer(j.group, jm, jm).Register(gs)
 	h := health.NewServer()
 	grpc_health_v1.RegisterHealthServer(gs, h)
 	h.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
-	err := j.group.Go("control", func(context.Context) error {
+	return j.group.Go("control", func(context.Context) error {
 		if err := gs.Serve(socket); err != nil {
 			return fmt.Errorf("serve control: %w", err)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	j.parts.add(func(context.Context) error { gs.Stop(); return nil })
-	return nil
 }
 
 func ignoreClosed(err error) error {

@@ -206,6 +206,46 @@ func TestFullCheckpointDirectoryFailsCheckpointsOnly(t *testing.T) {
 	}
 }
 
+// A data directory without room ends the JobManager with what to do and without etcd's
+// panic; when there is room again, it resumes the job from its last checkpoint.
+func TestFullDataDirectoryEndsTheJobManagerWithAClearError(t *testing.T) {
+	t.Parallel()
+	c := emptyCluster(t, built(t, weirBinary))
+	data := filepath.Join(c.dir, "jobmanager")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := mountSmall(data, 64<<20); err != nil {
+		t.Logf("no small file system here (%v): etcdserver's tests of room must do", err)
+		return
+	}
+	t.Cleanup(func() { _ = unmount(data) })
+	c.startJobManager()
+	c.startTaskManager(0)
+	job := c.submit(rpc.SubmitRequest{})
+	before := c.awaitCheckpoint(job, 0)
+	filler := filepath.Join(data, "filler")
+	fill(t, filler)
+	c.jm.await(t)
+	log := tail(c.jm.log, 1000)
+	for _, want := range []string{"no space left for the data directory", "make room", "jobs resume"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the JobManager's log does not say %q:\n%s", want, log)
+		}
+	}
+	if code := c.jm.cmd.ProcessState.ExitCode(); code != 1 || strings.Contains(log, "goroutine ") || strings.Contains(log, "task failed") {
+		t.Errorf("exit code %d:\n%s", code, log)
+	}
+	failsToStart(t, c.bin, 1, []string{"no space left for the data directory"},
+		"jobmanager", "--listen", "127.0.0.1:0", "--data-dir", data, "--checkpoint-dir", c.checkpoints())
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	c.startJobManager()
+	c.awaitCheckpoint(job, before)
+	c.auditNewest(job)
+}
+
 // fill writes a file until there is no room.
 func fill(t *testing.T, name string) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -81,6 +82,8 @@ type Server struct {
 	look time.Duration
 	// failed gets what etcd fails of, once.
 	failed chan error
+	// dead is set once Watch has returned that.
+	dead atomic.Bool
 }
 
 // Start starts an etcd in the data directory and waits until it answers.
@@ -274,8 +277,12 @@ func (s *Server) Client() *clientv3.Client { return v3client.New(s.etcd.Server) 
 func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
 // Close stops the server and gives the lock back. At ctx's end it returns, and leaves
-// the lock to the end of the process. It is idempotent.
+// the lock to the end of the process; also if etcd has failed, since what is left of it
+// cannot be stopped. It is idempotent.
 func (s *Server) Close(ctx context.Context) error {
+	if s.dead.Load() {
+		return nil
+	}
 	g := group.New(context.WithoutCancel(ctx), "etcdserver")
 	err := g.Go("close", func(context.Context) error { return s.stop() })
 	if err != nil {

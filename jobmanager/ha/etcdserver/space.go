@@ -67,6 +67,7 @@ func (s *Server) Watch(ctx context.Context) error {
 
 // failure is what etcd failed of; a full disk is the likeliest cause.
 func (s *Server) failure(err error) error {
+	s.dead.Store(true)
 	if n, ferr := s.free(s.dir); ferr == nil && n < spaceToStop {
 		return fmt.Errorf("%w (%w)", full(s.dir, n, spaceToStop), err)
 	}
