@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/client"
 )
 
 // JobManagerOptions are the flags of a JobManager.
@@ -125,7 +127,9 @@ vertex of a job. What its ports became is printed.`,
 		if o.Slots < 1 {
 			return usageError{fmt.Errorf("--slots is %d, want at least 1", o.Slots)}
 		}
-		o.JobManagers = strings.Split(a.jobManager, ",")
+		if o.JobManagers, err = client.ParseAddresses(strings.Split(a.jobManager, ",")); err != nil {
+			return err
+		}
 		return a.roles.TaskManager(cmd.Context(), o, a.ready)
 	}
 	f := cmd.Flags()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +22,9 @@ type Options struct {
 	// job's builder and get longer: BuildCallTimeout, 0 means 90 s.
 	CallTimeout      time.Duration
 	BuildCallTimeout time.Duration
+	// ElectionTimeout is how long a call waits for a leader while JobManagers answer that
+	// they do not lead; 0 means 20 s, which is more than an election takes.
+	ElectionTimeout time.Duration
 }
 
 // Client asks whichever of some JobManagers leads.
@@ -52,15 +54,15 @@ func New(addresses []string, opts Options) (*Client, error) {
 	if opts.BuildCallTimeout == 0 {
 		opts.BuildCallTimeout = 90 * time.Second
 	}
+	if opts.ElectionTimeout == 0 {
+		opts.ElectionTimeout = 20 * time.Second
+	}
+	list, err := ParseAddresses(addresses)
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{opts: opts}
-	for _, a := range addresses {
-		if a = strings.TrimSpace(a); a != "" {
-			c.mu.addresses = append(c.mu.addresses, a)
-		}
-	}
-	if len(c.mu.addresses) == 0 {
-		return nil, &rpc.Error{Code: rpc.CodeInvalidArgument, Message: "no JobManager address given", Hint: "for example 127.0.0.1:6123"}
-	}
+	c.mu.addresses = list
 	c.mu.conns = make(map[string]*weirgrpc.Client)
 	return c, nil
 }
@@ -109,15 +111,40 @@ func (c *Client) next() int {
 	return len(c.mu.addresses)
 }
 
-// call asks one JobManager after the other until one answers that leads. limit bounds
-// each attempt.
+// electionPause is how long a call waits before it asks JobManagers again of which none
+// leads.
+const electionPause = 200 * time.Millisecond
+
+// call asks JobManagers until one answers that leads: while some answer that they do not,
+// a leader is being elected, which is waited for. limit bounds each attempt.
 func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (T, error) {
-	var zero T
+	until := time.Now().Add(c.opts.ElectionTimeout)
+	for {
+		reply, electing, err := round(ctx, c, limit, ask)
+		if err == nil || !electing {
+			return reply, err
+		}
+		if !time.Now().Before(until) {
+			return reply, noLeader(c.opts.ElectionTimeout, err)
+		}
+		t := time.NewTimer(electionPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return reply, context.Cause(ctx)
+		}
+	}
+}
+
+// round asks one JobManager after the other until one answers that leads, or each was
+// asked; electing says that at least one answered that it does not lead.
+func round[T any](ctx context.Context, c *Client, limit time.Duration, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (zero T, electing bool, err error) {
 	leader, redirects := "", 0
-	for tries := 0; ; tries++ {
+	for asked := 1; ; {
 		cc, address, err := c.conn(leader)
 		if err != nil {
-			return zero, err
+			return zero, false, err
 		}
 		one, cancel := context.WithTimeout(ctx, limit)
 		reply, err := ask(one, cc)
@@ -125,23 +152,34 @@ func call[T any](ctx context.Context, c *Client, limit time.Duration, ask func(c
 			err = &rpc.Error{Code: rpc.CodeUnavailable, Message: fmt.Sprintf("no answer within %s", limit), Unreached: true}
 		}
 		cancel()
-		var nl *rpc.NotLeaderError
+		nl, refused := errors.AsType[*rpc.NotLeaderError](err)
+		electing = electing || refused
 		switch {
 		case err == nil:
-			return reply, nil
-		case errors.As(err, &nl) && nl.Leader != "" && redirects < 3:
+			return reply, false, nil
+		case refused && nl.Leader != "" && redirects < 3:
 			leader = nl.Leader
 			redirects++
 			continue
 		case expired(ctx) != nil:
-			return zero, expired(ctx)
-		case !errors.As(err, &nl) && rpc.CodeOf(err) != rpc.CodeUnavailable:
-			return zero, err
+			return zero, false, expired(ctx)
+		case !refused && rpc.CodeOf(err) != rpc.CodeUnavailable:
+			return zero, false, err
 		}
 		leader = ""
-		if tries+1 >= c.next() {
-			return zero, unreachable(address, err)
+		if asked >= c.next() {
+			return zero, electing, unreachable(address, err)
 		}
+		asked++
+	}
+}
+
+// noLeader says that JobManagers are there, but none leads.
+func noLeader(waited time.Duration, err error) error {
+	return &rpc.Error{
+		Code:    rpc.CodeUnavailable,
+		Message: fmt.Sprintf("no JobManager leads, after %s: %v", waited, err),
+		Hint:    "those that answer wait for a leader: do they reach their etcd, and are all of them named by --jobmanager?",
 	}
 }
 

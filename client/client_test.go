@@ -207,6 +207,54 @@ func TestAwaitOutlastsAJobManagerThatIsAway(t *testing.T) {
 	}
 }
 
+// While a leader is elected nobody leads, and the one that is remembered is gone.
+func TestElectionsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	gone := closed(t)
+	j := serve(t, func(_ context.Context, call int) (rpc.JobDetail, error) {
+		switch call {
+		case 1:
+			return rpc.JobDetail{}, &rpc.NotLeaderError{Leader: gone}
+		case 2, 3:
+			return rpc.JobDetail{}, &rpc.NotLeaderError{}
+		default:
+			return running(t.Context(), 0)
+		}
+	})
+	d, err := dial(t, client.Options{}, gone, j.address).Get(t.Context(), "j")
+	if err != nil || d.Job != (weir.JobID{7}) {
+		t.Errorf("%v, %v", d.Job, err)
+	}
+	j.answer(func(context.Context, int) (rpc.JobDetail, error) { return rpc.JobDetail{}, &rpc.NotLeaderError{} })
+	before := j.called()
+	_, err = dial(t, client.Options{ElectionTimeout: time.Millisecond}, j.address).Get(t.Context(), "j")
+	if rpc.CodeOf(err) != rpc.CodeUnavailable || !strings.Contains(err.Error(), "no JobManager leads, after 1ms") || j.called() < before+2 {
+		t.Errorf("%v after %d calls", err, j.called()-before)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errors.New("had enough"))
+	defer cancel()
+	if _, err := dial(t, client.Options{}, j.address).Get(ctx, "j"); err == nil || err.Error() != "had enough" {
+		t.Error(err)
+	}
+}
+
+func TestMalformedAddressesAreRefused(t *testing.T) {
+	t.Parallel()
+	for address, fault := range map[string]string{
+		"foo:bar": `the port "bar"`, "foo:0": `the port "0"`, "foo:65536": `"65536"`, "foo": "it has no port", ":6123": "it has no host",
+		"http://a:1": "it is not host:port", "a b:1": "it has no host", "[::1:6123": "it is not host:port",
+	} {
+		_, err := client.New([]string{"127.0.0.1:6123", address}, client.Options{})
+		if rpc.CodeOf(err) != rpc.CodeInvalidArgument || !strings.Contains(err.Error(), "--jobmanager") || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	list, err := client.ParseAddresses([]string{" jm-1.example:6123", "", "[::1]:6124"})
+	if err != nil || len(list) != 2 || list[0] != "jm-1.example:6123" {
+		t.Errorf("%q, %v", list, err)
+	}
+}
+
 func TestNoAddressAndAClosedClientAreErrors(t *testing.T) {
 	t.Parallel()
 	if _, err := client.New([]string{" ", ""}, client.Options{}); rpc.CodeOf(err) != rpc.CodeInvalidArgument {

@@ -272,7 +272,7 @@ func (t *term) build(ctx context.Context, r rpc.SubmitRequest) (operator.Program
 	case err == nil:
 		return program, nil
 	case errors.Is(err, operator.ErrUnknownEntrypoint):
-		return nil, fault(rpc.CodeNotFound, "", "%v", err)
+		return nil, fault(rpc.CodeInvalidArgument, "", "%v", err)
 	case errors.Is(err, errBuildTimeout) || errors.Is(err, context.DeadlineExceeded):
 		return nil, fault(rpc.CodeDeadlineExceeded, "a builder only describes the job; it must not wait for anything",
 			"build of job %q: not done within %s", r.Entrypoint, t.cfg.BuildTimeout)

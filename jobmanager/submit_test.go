@@ -230,7 +230,7 @@ func TestBadSubmissions(t *testing.T) {
 			r.Options["execution.checkpointing.unaligned.enabled"] = "true"
 			r.Options["execution.checkpointing.mode"] = "AT_LEAST_ONCE"
 		}), rpc.CodeInvalidArgument, "execution.checkpointing.unaligned.enabled", "execution.checkpointing.mode = AT_LEAST_ONCE")
-		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "dmeo" }), rpc.CodeNotFound, "known are: demo")
+		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "dmeo" }), rpc.CodeInvalidArgument, "known are: demo")
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Entrypoint = "" }), rpc.CodeInvalidArgument)
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Name = strings.Repeat("x", 300) }), rpc.CodeInvalidArgument)
 		w.wantError(submit(func(r *rpc.SubmitRequest) { r.Name = "a\nb" }), rpc.CodeInvalidArgument)

@@ -99,7 +99,9 @@ func TestBadSubmissionsAreRefusedAndHarmNobody(t *testing.T) {
 	c.expectRefusals([]refused{
 		{"unknown flag", submit("checkpoint-demo", "--paralelism", "2"), 2, []string{"unknown flag: --paralelism", "--help"}},
 		{"unknown command", []string{"sumbit"}, 2, []string{`unknown command "sumbit"`, "did you mean submit?"}},
-		{"unknown entry point", submit("chekpoint-demo"), 1, []string{`unknown entry point "chekpoint-demo"`, "checkpoint-demo", "builder-panics"}},
+		{"unknown entry point", submit("chekpoint-demo"), 2, []string{`unknown entry point "chekpoint-demo"`, "checkpoint-demo", "builder-panics"}},
+		{"unknown entry point of a plan", []string{"plan", "chekpoint-demo"}, 2, []string{`unknown entry point "chekpoint-demo"`}},
+		{"bad address", []string{"list", "--jobmanager", "foo:bar"}, 2, []string{`"foo:bar" is no address`, "host:port"}},
 		{"no entry point", submit(), 2, []string{"takes the name of an entry point"}},
 		{"unknown parameter", submit("checkpoint-demo", "--param", "rat=1"), 2, []string{`unknown parameter "rat"`, "rate", "records"}},
 		{"bad parameter", submit("checkpoint-demo", "--param", "rate=fast", "--param", "keys=0"), 2, []string{`parameter "rate"`, `"fast"`}},
