@@ -499,6 +499,8 @@ type testEnumerator struct {
 	hang      <-chan struct{} // Start waits for it, whatever its context says
 	hangAt    <-chan struct{} // Snapshot does
 	panicking bool
+	fails     error // of Start
+	bulk      int   // bytes of a snapshot
 }
 
 func (e *testEnumerator) Start(context.Context, operator.EnumeratorContext) error {
@@ -508,7 +510,7 @@ func (e *testEnumerator) Start(context.Context, operator.EnumeratorContext) erro
 	if e.hang != nil {
 		<-e.hang
 	}
-	return nil
+	return e.fails
 }
 func (e *testEnumerator) Restore(state []byte) error { e.restored = string(state); return nil }
 func (e *testEnumerator) Assign(_ context.Context, n int) ([][][]byte, error) {
@@ -522,6 +524,9 @@ func (e *testEnumerator) HandleEvent(context.Context, int, []byte) error { retur
 func (e *testEnumerator) Snapshot(_ context.Context, id int64) ([]byte, error) {
 	if e.hangAt != nil {
 		<-e.hangAt
+	}
+	if e.bulk > 0 {
+		return make([]byte, e.bulk), nil
 	}
 	return fmt.Appendf(nil, "enumerated %d", id), nil
 }

@@ -1,6 +1,7 @@
 package jobmanager
 
 import (
+	"errors"
 	"hash/crc32"
 	"strings"
 	"testing"
@@ -409,6 +410,23 @@ func TestBadEnumeratorHarmsItsJobOnly(t *testing.T) {
 		w.submit(jm, "panics")
 		d := w.await(jm, "panics", rpc.JobFailed)
 		if d.Failure == nil || d.Failure.Operator != "src" || !strings.Contains(d.Failure.Message, "the enumerator is broken") || d.Failure.Stack == "" {
+			t.Errorf("failure: %+v", d.Failure)
+		}
+		set(func() operator.Enumerator { return &testEnumerator{fails: errors.New("no such topic")} })
+		w.submit(jm, "fails")
+		d = w.await(jm, "fails", rpc.JobFailed)
+		if f := d.Failure; f == nil || f.Operator != "src" || f.Message != "start the enumerator: no such topic" || !strings.HasPrefix(f.Stack, "error returned by a method of *jobmanager.testEnumerator") {
+			t.Errorf("failure: %+v", d.Failure)
+		}
+		set(func() operator.Enumerator { return &testEnumerator{bulk: operator.MaxEnumeratorState} })
+		w.submit(jm, "bulky", checkpointed)
+		w.awaitCheckpoint(jm, "bulky", 1)
+		w.must(jm.Cancel(t.Context(), "bulky"))
+		w.await(jm, "bulky", rpc.JobCanceled)
+		set(func() operator.Enumerator { return &testEnumerator{bulk: operator.MaxEnumeratorState + 1} })
+		w.submit(jm, "too-bulky", checkpointed)
+		d = w.await(jm, "too-bulky", rpc.JobRestarting)
+		if f := d.Failure; f == nil || f.Operator != "src" || !strings.Contains(f.Message, "its state is 16777217 bytes, at most 16777216 are allowed") {
 			t.Errorf("failure: %+v", d.Failure)
 		}
 		set(nil)

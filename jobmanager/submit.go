@@ -234,7 +234,7 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 		}
 	}
 	p.body.Graph = graph
-	p.slots, p.warnings = scheduling.SlotsNeeded(graph), unevenKeyGroups(graph)
+	p.slots, p.warnings = scheduling.SlotsNeeded(graph), append(unevenKeyGroups(graph), unread(logical)...)
 	return p, nil
 }
 
@@ -281,27 +281,6 @@ func (t *term) build(ctx context.Context, r rpc.SubmitRequest) (operator.Program
 	default:
 		return nil, fault(rpc.CodeInvalidArgument, "", "%v", err)
 	}
-}
-
-// unevenKeyGroups warns of vertices whose subtasks own very different numbers of key
-// groups (DECISIONS 20).
-func unevenKeyGroups(graph *jobgraph.JobGraph) []string {
-	const tolerated = 0.05
-	var warnings []string
-	for i := range graph.Vertices {
-		v := &graph.Vertices[i]
-		if !v.Keyed || v.MaxParallelism%v.Parallelism == 0 {
-			continue
-		}
-		mean := float64(v.MaxParallelism) / float64(v.Parallelism)
-		most := float64(v.MaxParallelism/v.Parallelism + 1)
-		if over := most/mean - 1; over > tolerated {
-			warnings = append(warnings, fmt.Sprintf(
-				"%s: %d key groups over %d subtasks: the busiest owns %.0f%% more than the mean; a maximum parallelism that is a multiple of the parallelism is even",
-				v.Name, v.MaxParallelism, v.Parallelism, over*100))
-		}
-	}
-	return warnings
 }
 
 func randomHex() string {

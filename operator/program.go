@@ -47,6 +47,10 @@ type Program interface {
 	NewEnumerator(source string) (Enumerator, error)
 }
 
+// MaxEnumeratorState bounds an enumerator's snapshot, in bytes: it lies in the
+// checkpoint's metadata, which whoever restores reads whole.
+const MaxEnumeratorState = 16 << 20
+
 // Enumerator finds a source's splits. It runs in the JobManager on a goroutine of
 // its own; one that hangs or panics harms its job only.
 type Enumerator interface {
@@ -59,7 +63,8 @@ type Enumerator interface {
 	Assign(ctx context.Context, parallelism int) ([][][]byte, error)
 	// HandleEvent takes an event of a reader.
 	HandleEvent(ctx context.Context, subtask int, event []byte) error
-	// Snapshot returns the enumerator's state for a checkpoint.
+	// Snapshot returns the enumerator's state for a checkpoint, at most
+	// [MaxEnumeratorState] bytes. More, and an error, fail the job over.
 	Snapshot(ctx context.Context, checkpoint int64) ([]byte, error)
 	// NotifyComplete tells of a completed checkpoint.
 	NotifyComplete(checkpoint int64)

@@ -41,6 +41,7 @@ type Core struct {
 	spec    *Spec
 	sources []source
 	regions [][]int // by vertex: the vertices that restart with it
+	aligns  []bool  // by vertex: barriers into it do not overtake data (behaviour §17)
 
 	graph       *execgraph.Graph
 	scheduler   *scheduling.Scheduler

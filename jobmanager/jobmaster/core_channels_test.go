@@ -288,7 +288,7 @@ func randomLogical(t *rapid.T) *jobgraph.Logical {
 
 // captureRandomly captures data of some channels, if the edge does not align.
 func captureRandomly(t *rapid.T, s *snapshotmeta.Snapshot, g *jobgraph.JobGraph, e *jobgraph.Edge) {
-	if aligns(g, e.To) {
+	if g.Aligning()[e.To] {
 		return
 	}
 	for p := range g.Vertices[e.From].Parallelism {
@@ -367,7 +367,7 @@ func TestAnEdgeAlignsWithAllOthersIntoItsTask(t *testing.T) {
 		want := p != jobgraph.Hash && p != jobgraph.Rebalance
 		for i := range g.Edges {
 			e := &g.Edges[i]
-			if got := aligns(g, e.To); got != (want && e.ToOperator == "op2") {
+			if got := g.Aligning()[e.To]; got != (want && e.ToOperator == "op2") {
 				t.Errorf("with %s: edge %q to %q aligns: %t", p, e.FromOperator, e.ToOperator, got)
 			}
 		}

@@ -55,7 +55,7 @@ func (c *Core) inputGate(e *jobgraph.Edge, i int32) rpc.InputGate {
 func (c *Core) resultPartition(e *jobgraph.Edge, i int32) rpc.ResultPartition {
 	part := rpc.ResultPartition{
 		Edge: e.Index, Partitioning: e.Partitioning, MaxParallelism: c.spec.Graph.Vertices[e.To].MaxParallelism,
-		Aligns: aligns(c.spec.Graph, e.To),
+		Aligns: c.aligns[e.To],
 	}
 	first, last := consumersOf(c.spec.Graph, e, int(i))
 	for n := first; n < last; n++ {
@@ -82,17 +82,6 @@ func consumersOf(g *jobgraph.JobGraph, e *jobgraph.Edge, i int) (first, last int
 		return weir.PointwiseConsumers(producers, consumers, i)
 	}
 	return 0, consumers
-}
-
-// aligns says whether barriers into a vertex never overtake data: one of its edges
-// does not allow it, and with it none does (behaviour §17).
-func aligns(g *jobgraph.JobGraph, vertex int) bool {
-	for _, e := range g.Vertices[vertex].Inputs {
-		if g.Edges[e].Partitioning.Aligns() {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *Core) location(x execgraph.Execution) rpc.Location {

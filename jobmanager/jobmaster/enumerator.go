@@ -208,6 +208,9 @@ func (e *enumerator) serve(ctx context.Context, user operator.Enumerator, r enum
 		}
 	case r.snapshot != weir.NoCheckpoint:
 		state, err := user.Snapshot(ctx, int64(r.snapshot))
+		if err == nil && len(state) > operator.MaxEnumeratorState {
+			err = fmt.Errorf("its state is %d bytes, at most %d are allowed: keep what is large outside, or in the readers' splits", len(state), operator.MaxEnumeratorState)
+		}
 		if err != nil {
 			e.coordinate(opcoord.SnapshotRefused{Checkpoint: r.snapshot, Message: err.Error()})
 			return nil

@@ -65,7 +65,7 @@ func (h *Holder) snapshotRefused(ev SnapshotRefused) {
 	h.fail(sn, ev.Message)
 	h.open(ev.Checkpoint)
 	h.emit(FailJob{weir.Failure{
-		Message: "snapshot of the operator's coordinator: " + ev.Message, Fault: weir.FaultUser, Operator: h.name,
+		Message: "snapshot of the operator's coordinator: " + ev.Message, Fault: weir.FaultUser, Operator: h.name, Subtask: -1,
 	}})
 }
 
