@@ -40,6 +40,16 @@ type Params struct {
 // Job is the entry point.
 var Job = flow.Define(Name, build).Help("counts generated records by key; shows checkpoints with and without back pressure")
 
+// Pace makes the function that a counter calls to take its time over a record, instead of
+// sleeping.
+type Pace func(r *flow.Runtime) func(time.Duration)
+
+// Paced is the same job under another name, with counters of another pace, for example one
+// that notes when each record was processed.
+func Paced(name string, pace Pace) flow.Job {
+	return flow.Define(name, func(g *flow.Graph, p Params) error { return buildPaced(g, p, pace) })
+}
+
 // Event is a record.
 type Event struct {
 	Number int64
@@ -83,6 +93,10 @@ func (p Params) validate() error {
 }
 
 func build(g *flow.Graph, p Params) error {
+	return buildPaced(g, p, func(*flow.Runtime) func(time.Duration) { return time.Sleep })
+}
+
+func buildPaced(g *flow.Graph, p Params, pace Pace) error {
 	if err := p.validate(); err != nil {
 		return err
 	}
@@ -92,7 +106,7 @@ func build(g *flow.Graph, p Params) error {
 	events := flow.From(g, SourceOperator, source, width)
 	byKey := flow.KeyBy(events, "by-key", func(e Event) string { return e.Key })
 	totals := flow.Process(byKey, CountOperator, func(s *flow.Setup) flow.Processor[string, Event, Total] {
-		return &counter{tally: flow.NewValue[Tally](s, TallyState), sleep: sleep["count"]}
+		return &counter{tally: flow.NewValue[Tally](s, TallyState), sleep: sleep["count"], pace: pace}
 	}, width)
 	told := flow.MapWith(totals, "announce", &announcer{sleep: sleep["map"]}, width)
 	flow.To(told, "discard", flow.Discard[Total](), width)
@@ -121,13 +135,21 @@ func newEvents(p Params) func(n int64) Event {
 type counter struct {
 	tally     *flow.Value[Tally]
 	sleep     time.Duration
+	pace      Pace
+	take      func(time.Duration)
 	processed int64
+}
+
+// Open implements [flow.Opener].
+func (c *counter) Open(r *flow.Runtime) error {
+	c.take = c.pace(r)
+	return nil
 }
 
 // Process implements [flow.Processor].
 func (c *counter) Process(ctx *flow.Context[string], e Event, out *flow.Out[Total]) error {
 	if c.sleep > 0 {
-		time.Sleep(c.sleep)
+		c.take(c.sleep)
 	}
 	t := c.tally.Get()
 	t.Count++
