@@ -58,7 +58,13 @@ func (c *Codec[T]) AppendLocal(b []byte, v *T) ([]byte, error) {
 
 // Decode reads a value that fills b. Strings and byte slices of the value alias b.
 // After an error *v holds parts of a value.
-func (c *Codec[T]) Decode(b []byte, v *T) error { return c.program.decodeAll(b, unsafe.Pointer(v)) }
+func (c *Codec[T]) Decode(b []byte, v *T) error {
+	rest, err := c.program.decode(b, unsafe.Pointer(v))
+	if len(rest) != 0 {
+		return errTrailing
+	}
+	return err
+}
 
 // Schema is the canonical text of the type's schema.
 func (c *Codec[T]) Schema() string { return c.program.schema }
@@ -81,6 +87,10 @@ func (c *Codec[T]) FixedSize() int {
 func (c *Codec[T]) FixedSchema() string {
 	return "fixed " + strconv.Itoa(c.FixedSize()) + " " + c.program.schema
 }
+
+// IsMemory says whether the fixed-size form of a value is the value as it lies in memory,
+// and any bytes are a value.
+func (c *Codec[T]) IsMemory() bool { return c.memory }
 
 // PutFixed writes the fixed-size form into dst, whose length is FixedSize.
 func (c *Codec[T]) PutFixed(dst []byte, v *T) {

@@ -34,27 +34,26 @@ func getVarint(b []byte) (int64, []byte, error) {
 	return v, rest, err
 }
 
-// decodeAll is decode of a value that fills b.
-func (p *program) decodeAll(b []byte, base unsafe.Pointer) error {
-	rest, err := p.decode(b, base)
-	if err == nil && len(rest) != 0 {
-		err = errTrailing
-	}
-	return err
-}
-
 // decode runs the program backwards into the value at base and returns what is left.
 func (p *program) decode(b []byte, base unsafe.Pointer) ([]byte, error) {
 	var err error
 	for i := range p.ops {
 		o := &p.ops[i]
 		q := unsafe.Add(base, o.off)
+		if o.kind == opString && len(b) > 0 && b[0] < 0x80 { // most strings are short: spare calls
+			n := int(b[0])
+			b = b[1:]
+			if n > len(b) {
+				return nil, errLength
+			}
+			*(*string)(q) = unsafe.String(unsafe.SliceData(b), n)
+			b = b[n:]
+			continue
+		}
 		switch o.kind {
 		case opString:
 			var n uint64
-			if len(b) > 0 && b[0] < 0x80 { // most are short: spare a call
-				n, b = uint64(b[0]), b[1:]
-			} else if n, b, err = getUvarint(b); err != nil {
+			if n, b, err = getUvarint(b); err != nil {
 				return nil, err
 			}
 			if n > uint64(len(b)) {

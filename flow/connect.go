@@ -127,9 +127,9 @@ func CoProcess[K comparable, A, B, C any](in KeyedConnected[K, A, B], name strin
 	}
 	n.head = func(m *member, _ any, port int) headFunc {
 		if port == 0 {
-			return newKeyedHead(op, m, in.first, a, p.ProcessFirst)
+			return newKeyedHead(op, m, in.first, a, ProcessFunc[K, A, C](p.ProcessFirst))
 		}
-		return newKeyedHead(op, m, in.second, b, p.ProcessSecond)
+		return newKeyedHead(op, m, in.second, b, ProcessFunc[K, B, C](p.ProcessSecond))
 	}
 	return streamOf[C](n)
 }

@@ -90,7 +90,7 @@ type keyedHead[K comparable, A, B any] struct {
 	m       *member
 	r       *run
 	context *Context[K]
-	process func(*Context[K], A, *Out[B]) error // the user's method
+	process Processor[K, A, B] // the user's
 	out     *Out[B]
 	key     func(A) K
 	keys    *codec.Codec[K]
@@ -100,7 +100,7 @@ type keyedHead[K comparable, A, B any] struct {
 }
 
 // newKeyedHead is called after the operator was opened.
-func newKeyedHead[K comparable, A, B any](op *keyedOperator[K, B], m *member, in KeyedStream[K, A], values *codec.Codec[A], process func(*Context[K], A, *Out[B]) error) headFunc {
+func newKeyedHead[K comparable, A, B any](op *keyedOperator[K, B], m *member, in KeyedStream[K, A], values *codec.Codec[A], process Processor[K, A, B]) headFunc {
 	h := &keyedHead[K, A, B]{
 		op: op, m: m, r: m.run, context: op.context, process: process, out: op.out,
 		key: in.key, keys: in.keys, values: values, place: new(A),
@@ -112,51 +112,51 @@ func newKeyedHead[K comparable, A, B any](op *keyedOperator[K, B], m *member, in
 // run first has the states of all keys of the batch loaded together; then it goes
 // record by record.
 func (h *keyedHead[K, A, B]) run(b *operator.Batch) {
-	o, r, start := h.op, h.r, b.Next
+	o, start := h.op, b.Next
 	if start == 0 || b != o.last || start != o.lastNext {
 		for _, s := range o.setup.states {
 			s.prefetch(b.Hash[start:b.N], start)
 		}
 	}
-	for i := start; i < b.N && h.record(b, i); {
-		i++
-		b.Next = i
-		if r.err != nil || r.suspend.Load() {
-			break
-		}
-	}
+	h.records(b)
 	h.context.index = withoutKey
 	h.m.in += int64(b.Next - start)
 	o.last, o.lastNext = b, b.Next
 }
 
-// record runs one record; false if it could not be decoded.
-func (h *keyedHead[K, A, B]) record(b *operator.Batch, i int) bool {
-	r, c := h.r, h.context
-	if err := h.values.Decode(b.Payload[i], h.place); err != nil {
-		r.failSystem(h.m.site, err)
-		return false
-	}
-	r.at = h.keySite
-	c.value = h.key(*h.place)
-	key := h.keys.Find(b.Payload[i], &c.value)
-	if key == nil {
-		if key = h.encode(&c.value); key == nil {
-			return false
+// records runs records until the batch's end, a failure or the task's wish. It is one
+// loop, since calls are a good part of what a record costs.
+func (h *keyedHead[K, A, B]) records(b *operator.Batch) {
+	r, c, site := h.r, h.context, h.m.site
+	for i := b.Next; i < b.N; {
+		payload := b.Payload[i]
+		if err := h.values.Decode(payload, h.place); err != nil {
+			r.failSystem(site, err)
+			return
+		}
+		r.at = h.keySite
+		c.value = h.key(*h.place)
+		key := h.keys.Find(payload, &c.value)
+		if key == nil {
+			if key = h.encode(&c.value); key == nil {
+				return
+			}
+		}
+		if assert.Enabled && codec.Hash(key) != b.Hash[i] {
+			r.fail(h.keySite, errors.New("the function gave another key than at the producer"))
+			return
+		}
+		c.hash, c.cursor.key, c.index = b.Hash[i], key, i
+		r.ts, r.at = b.Timestamp[i], site
+		if err := h.process.Process(c, *h.place, h.out); err != nil {
+			h.m.fail(err)
+		}
+		i++
+		b.Next = i
+		if r.err != nil || r.suspend.Load() {
+			return
 		}
 	}
-	if assert.Enabled && codec.Hash(key) != b.Hash[i] {
-		r.fail(h.keySite, errors.New("the function gave another key than at the producer"))
-		return false
-	}
-	c.hash, c.cursor.key = b.Hash[i], key
-	c.index = i
-	r.ts = b.Timestamp[i]
-	r.at = h.m.site
-	if err := h.process(c, *h.place, h.out); err != nil {
-		h.m.fail(err)
-	}
-	return true
 }
 
 // encode encodes a key that is not a part of its record; nil after a failure.

@@ -152,7 +152,7 @@ func Process[K comparable, A, B any](in KeyedStream[K, A], name string, setup fu
 			}
 		}, nil
 	}
-	n.head = func(m *member, _ any, _ int) headFunc { return newKeyedHead(op, m, in, values, p.Process) }
+	n.head = func(m *member, _ any, _ int) headFunc { return newKeyedHead(op, m, in, values, p) }
 	return streamOf[B](n)
 }
 

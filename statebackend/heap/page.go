@@ -60,6 +60,11 @@ func (p *page) at(off int) *byte { return (*byte)(unsafe.Add(unsafe.Pointer(p), 
 // fixedSpan is span for what does not reach beyond the page, by way of at.
 func (p *page) fixedSpan(off, n int) []byte { return unsafe.Slice(p.at(off), n) }
 
+// entry is the place of an entry by its page reference.
+func (p *page) entry(ref uint32) unsafe.Pointer {
+	return unsafe.Add(unsafe.Pointer(p), ref&pageUnitMask*unit)
+}
+
 // pageRef is an element of a key group's directory of pages.
 type pageRef struct {
 	p     *page  // nil: the number is free

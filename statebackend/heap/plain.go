@@ -1,7 +1,7 @@
 package heap
 
 import (
-	"encoding/binary"
+	"unsafe"
 
 	"github.com/weirflow/weir/internal/assert"
 	"github.com/weirflow/weir/statebackend"
@@ -11,42 +11,57 @@ var _ statebackend.Plain = (*PageTable)(nil)
 
 // GetPlain is Get of an entry without a namespace.
 func (t *PageTable) GetPlain(hash uint64, key []byte, hint statebackend.Hint) (value []byte, ok bool) {
-	if r := t.hinted(hash, key, hint); r != nil {
-		return r.p.fixedSpan(int(hint.Slot&pageUnitMask)*unit+entryHeader, t.lay.fixed), true
+	if r, e := t.hinted(hash, key, hint); r != nil {
+		return t.fixedValue(e), true
 	}
 	return t.get(&statebackend.Ref{Hash: hash, Key: key})
 }
 
 // SlotPlain is Slot of an entry without a namespace.
 func (t *PageTable) SlotPlain(hash uint64, key []byte, hint statebackend.Hint) (value []byte, created bool) {
-	r := t.hinted(hash, key, hint)
+	r, e := t.hinted(hash, key, hint)
 	if r == nil {
 		return t.slot(&statebackend.Ref{Hash: hash, Key: key})
 	}
-	p := r.p
 	if r.birth < t.led.fence.Load() {
-		p = t.copyPage(t.group(hash), hint.Slot>>pageUnitBits)
+		e = t.copyPage(t.group(hash), hint.Slot>>pageUnitBits).entry(hint.Slot)
 	}
-	return p.fixedSpan(int(hint.Slot&pageUnitMask)*unit+entryHeader, t.lay.fixed), false
+	return t.fixedValue(e), false
 }
 
-// hinted returns the page of the entry that a prefetch found in a table of fixed-size
-// values, or nil if that is not the key's: the hint is out of date, or the key is new or
+// fixedValue is the value of an entry in a table of fixed-size ones.
+func (t *PageTable) fixedValue(entry unsafe.Pointer) []byte {
+	return (*[statebackend.MaxFixedSize]byte)(unsafe.Add(entry, entryHeader))[:t.lay.fixed:t.lay.fixed]
+}
+
+// hinted returns the entry that a prefetch found in a table of fixed-size values, and
+// its page; or nil if that is not the key's: the hint is out of date, or the key is new or
 // not the first of its tag. That is rare, and find's to sort out.
-func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) *pageRef {
-	if hint.Version != t.version || hint.Slot == 0 || len(key) > statebackend.MaxKeyBytes {
-		return nil
+//
+// The entry's header holds the key's length and no namespace's, so that no more of the
+// page is read than is the entry's.
+func (t *PageTable) hinted(hash uint64, key []byte, hint statebackend.Hint) (r *pageRef, entry unsafe.Pointer) {
+	if hint.Version != t.version || hint.Slot == 0 {
+		return nil, nil
 	}
-	g := t.group(hash)
+	g, n := t.group(hash), len(key)
 	if assert.Enabled {
 		t.checkHint(g, uint32(hash), hint.Slot)
 	}
-	r := &g.dir[hint.Slot>>pageUnitBits]
-	entry := r.p.fixedSpan(int(hint.Slot&pageUnitMask)*unit, t.lay.keyOff+len(key))
-	if header(binary.LittleEndian.Uint64(entry)) != makeHeader(uint32(hash), key, nil) || !same(entry[t.lay.keyOff:], key) {
-		return nil
+	r = &g.dir[hint.Slot>>pageUnitBits]
+	entry = r.p.entry(hint.Slot)
+	if *(*uint64)(entry) != hash<<32|uint64(n) || n > statebackend.MaxKeyBytes {
+		return nil, nil
 	}
-	return r
+	a, b := unsafe.Add(entry, t.lay.keyOff), unsafe.Pointer(unsafe.SliceData(key))
+	if n < 8 || n > 64 {
+		if string(unsafe.Slice((*byte)(a), n)) != string(key) {
+			return nil, nil
+		}
+	} else if !same(a, b, n-8) {
+		return nil, nil
+	}
+	return r, entry
 }
 
 // checkHint checks that a hint of this version is the first entry of its tag.
@@ -54,18 +69,14 @@ func (t *PageTable) checkHint(g *group, tag, at uint32) {
 	assert.That(g.chained(tag) == uint64(tag)<<32|uint64(at), "heap: state %s: hint of another entry", t.name)
 }
 
-// same says whether two keys of one length are equal. Short ones, which most are, are
-// compared without a call.
-func same(a, b []byte) bool {
-	n := len(b)
-	if n < 8 || n > 64 {
-		return string(a) == string(b)
-	}
-	last := n - 8
+// same compares last+8 bytes, which is cheaper than a call for short keys, which most
+// are.
+func same(a, b unsafe.Pointer, last int) bool {
+	differ := word(a, last) ^ word(b, last)
 	for i := 0; i < last; i += 8 {
-		if binary.LittleEndian.Uint64(a[i:]) != binary.LittleEndian.Uint64(b[i:]) {
-			return false
-		}
+		differ |= word(a, i) ^ word(b, i)
 	}
-	return binary.LittleEndian.Uint64(a[last:]) == binary.LittleEndian.Uint64(b[last:])
+	return differ == 0
 }
+
+func word(p unsafe.Pointer, off int) uint64 { return *(*uint64)(unsafe.Add(p, off)) }
