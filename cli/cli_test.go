@@ -290,3 +290,32 @@ func TestProgressMovesOnATerminalAndIsPrintedOnceElsewhere(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 }
+
+func TestShowTellsOfTheTaskThatFailedFirst(t *testing.T) {
+	t.Parallel()
+	task := func(vertex string, subtask int32, state rpc.TaskState, failure string) rpc.TaskDetail {
+		return rpc.TaskDetail{Vertex: vertex, Attempt: weir.AttemptID{Subtask: subtask}, State: state, Failure: failure}
+	}
+	cause := &weir.Failure{Message: "no such user", Operator: "parse", Subtask: 1, Stack: "error returned by main.parse\n\tmain.go:7\n"}
+	d := rpc.JobDetail{JobSummary: rpc.JobSummary{Name: "j", Status: rpc.JobFailed}, Failure: cause, Tasks: []rpc.TaskDetail{
+		task("in", 0, rpc.TaskFinished, ""), task("in", 1, rpc.TaskCanceled, ""), task("out", 0, rpc.TaskFailed, "partition lost"),
+		task("parse", 0, rpc.TaskCanceled, ""), task("parse", 1, rpc.TaskFailed, cause.Error()),
+	}}
+	var out bytes.Buffer
+	a := &app{streams: Streams{Out: &out}}
+	a.printDetail(d)
+	text := out.String()
+	for _, want := range []string{"failure      operator \"parse\", subtask 1: no such user\nerror returned by main.parse\n\tmain.go:7\n", "\nand 3 more: 2 CANCELED, 1 FINISHED (-o json lists all)\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("does not say %q:\n%s", want, text)
+		}
+	}
+	if first, second := strings.Index(text, "parse[1]"), strings.Index(text, "out[0]"); first < 0 || second < first || strings.Contains(text, "in[0]") {
+		t.Errorf("tasks:\n%s", text)
+	}
+	out.Reset()
+	d.Tasks = d.Tasks[:2]
+	if a.printDetail(d); !strings.Contains(out.String(), "in[0]") || !strings.Contains(out.String(), "in[1]") || strings.Contains(out.String(), "more:") {
+		t.Errorf("without a failure:\n%s", out.String())
+	}
+}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -159,13 +161,44 @@ func (a *app) printDetail(d rpc.JobDetail) {
 	fmt.Fprintln(w)
 	var t table
 	t.row("TASK", "STATE", "TASKMANAGER", right("RECORDS IN"), right("OUT"), right("BUSY"), right("BACK-PRESSURED"), right("IDLE"), "")
-	for _, task := range d.Tasks {
+	shown, rest := noteworthy(d)
+	for _, task := range shown {
 		s := task.Stats
 		t.row(fmt.Sprintf("%s[%d]", task.Vertex, task.Attempt.Subtask), task.State.String(), task.TaskManager,
 			right(fmt.Sprint(s.RecordsIn)), right(fmt.Sprint(s.RecordsOut)),
 			right(percent(s.BusyRatio)), right(percent(s.BackPressured)), right(percent(s.IdleRatio)), task.Failure)
 	}
 	t.print(w)
+	if rest != "" {
+		fmt.Fprintln(w, rest)
+	}
+}
+
+// noteworthy are the tasks to show and a line about the others. Where tasks have failed,
+// those are shown, the one that the job failed of first, and the others, which were
+// canceled because of it, only counted.
+func noteworthy(d rpc.JobDetail) (shown []rpc.TaskDetail, rest string) {
+	tasks := d.Tasks
+	var failed []rpc.TaskDetail
+	others := make(map[string]int)
+	for _, t := range tasks {
+		switch {
+		case t.Failure == "":
+			others[t.State.String()]++
+		case d.Failure != nil && t.Failure == d.Failure.Error():
+			failed = slices.Insert(failed, 0, t)
+		default:
+			failed = append(failed, t)
+		}
+	}
+	if len(failed) == 0 || len(others) == 0 {
+		return tasks, ""
+	}
+	var counts []string
+	for _, state := range slices.Sorted(maps.Keys(others)) {
+		counts = append(counts, fmt.Sprintf("%d %s", others[state], state))
+	}
+	return failed, fmt.Sprintf("and %d more: %s (-o json lists all)", len(tasks)-len(failed), strings.Join(counts, ", "))
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }

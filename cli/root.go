@@ -112,7 +112,9 @@ A cluster:
   weir list, show, checkpoints, cancel   look after it
   weir backpressure JOB                  which operator holds up the others
 
-Every command that prints something takes -o json for scripts.`
+Every command that prints something takes -o json for scripts. Exit codes: 0 done; 1 it
+failed, or the job did; 2 the call was wrong (a flag, an entry point, a parameter, an
+option, a job that cannot be built); 130 interrupted.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

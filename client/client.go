@@ -168,7 +168,7 @@ func round[T any](ctx context.Context, c *Client, limit time.Duration, ask func(
 		}
 		leader = ""
 		if asked >= c.next() {
-			return zero, electing, unreachable(address, err)
+			return zero, electing, unreachable(ctx, address, err)
 		}
 		asked++
 	}
@@ -193,14 +193,18 @@ func expired(ctx context.Context) error {
 }
 
 // unreachable adds what a person can do.
-func unreachable(address string, err error) error {
+func unreachable(ctx context.Context, address string, err error) error {
 	var e *rpc.Error
 	if !errors.As(err, &e) || !e.Unreached {
 		return err
 	}
+	why := e.Message
+	if unknown := weirgrpc.CheckHost(ctx, address); unknown != nil {
+		why = unknown.Error()
+	}
 	return &rpc.Error{
 		Code: rpc.CodeUnavailable, Unreached: true,
-		Message: fmt.Sprintf("cannot reach a JobManager at %s: %s", address, e.Message),
+		Message: fmt.Sprintf("cannot reach a JobManager at %s: %s", address, why),
 		Hint:    "is it running? give its address with --jobmanager",
 	}
 }

@@ -155,6 +155,14 @@ func TestNobodyThereIsSaidWithTheAddress(t *testing.T) {
 	}
 }
 
+func TestUnknownHostIsSaid(t *testing.T) {
+	t.Parallel()
+	_, err := dial(t, client.Options{}, "nobody.invalid:6123").Get(t.Context(), "j")
+	if rpc.CodeOf(err) != rpc.CodeUnavailable || !strings.Contains(err.Error(), `the host name is not known here: "nobody.invalid"`) {
+		t.Error(err)
+	}
+}
+
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	j := serve(t, func(ctx context.Context, _ int) (rpc.JobDetail, error) {

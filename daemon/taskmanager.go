@@ -32,6 +32,9 @@ func (p *process) taskManager(ctx context.Context, o cli.TaskManagerOptions, rea
 	if err := checkListens(o.Listen, o.MetricsListen, o.Insecure); err != nil {
 		return err
 	}
+	if err := checkMachine(o.Slots, o.Memory, cpus(), availableMemory()); err != nil {
+		return err
+	}
 	collectLess()
 	t := &taskManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "taskmanager"))}
 	t.group = group.New(context.WithoutCancel(ctx), "taskmanager")

@@ -33,7 +33,7 @@ func (l *loop) dial() {
 				return nil
 			}
 			if time.Since(told) > time.Minute {
-				l.log.Info("no job manager yet; still trying", zap.Error(err))
+				l.log.Warn("no job manager yet; still trying", zap.Error(err), zap.String("hint", "is one running at an address that --jobmanager names?"))
 				told = time.Now()
 			}
 			select {

@@ -78,6 +78,9 @@ func (d *Dialer) Dial(ctx context.Context, h rpc.SessionHandler) (rpc.Session, e
 		d.failed(err)
 		cancel(err)
 		_ = cc.Close()
+		if unknown := CheckHost(ctx, address); unknown != nil {
+			return nil, fmt.Errorf("dial job manager at %s: %w", address, unknown)
+		}
 		return nil, fmt.Errorf("dial job manager at %s: %w", address, ErrorOf(err))
 	}
 	ss := newSession(address, dialledStream{gs}, cancel)
