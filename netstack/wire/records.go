@@ -12,50 +12,75 @@ func (c *Cutter) Records(hash []uint64, timestamp []int64, payload [][]byte) (n 
 		return 0
 	}
 	hash, timestamp = hash[:len(payload)], timestamp[:len(payload)]
-	b := c.b
+	b, at, keyed := c.b, 0, c.Keyed
 	for ; n < len(payload); n++ {
-		element, rest := cutShort(b)
-		at, body := c.base, 1
-		switch {
-		case len(element) == 0:
-			body = 0
-		case Kind(element[0]) == KindTimedRecord:
-			delta, k := shortUvarint(element[1:])
-			if k == 0 {
-				delta, k = binary.Uvarint(element[1:])
+		// Almost all records are less than 16 KB and have a time near the base: then all
+		// that stands before the hash is in the first few bytes.
+		if at <= len(b)-16 {
+			w := binary.LittleEndian.Uint64(b[at:])
+			body, end, delta := at+3, at+1+int(w&0x7f), w>>16&0x7f
+			if w&0x80 != 0 {
+				w >>= 8
+				body++
+				end += 1 + int(w&0xff)<<7 // at least 16 KB if a third byte follows
+				delta = w >> 16 & 0x7f
 			}
-			at += unzigzag(delta)
-			if body += k; k <= 0 {
-				body = 0
+			if w&0x800000 != 0 {
+				delta |= w >> 24 & 0xff << 7
+				body++
 			}
-		case Kind(element[0]) == KindRecord:
-			at = NoTimestamp
-		default:
-			body = 0
+			h := uint64(0)
+			if keyed {
+				h = binary.LittleEndian.Uint64(b[body:])
+				body += 8
+			}
+			if Kind(w>>8) == KindTimedRecord && body <= end && end <= len(b) && end-at < 1<<14 && delta < 1<<14 {
+				hash[n], timestamp[n], payload[n] = h, c.base+unzigzag(delta), b[body:end:end]
+				at = end
+				continue
+			}
 		}
-		if body == 0 || c.Keyed && len(element) < body+8 {
+		h, t, body, end := c.cutShort(b[at:])
+		if end == 0 {
 			break
 		}
-		hash[n] = 0
-		if c.Keyed {
-			hash[n] = binary.LittleEndian.Uint64(element[body:])
-			body += 8
-		}
-		timestamp[n], payload[n] = at, element[body:]
-		b = rest
+		hash[n], timestamp[n], payload[n] = h, t, b[at+body:at+end:at+end]
+		at += end
 	}
-	c.b = b
+	c.b = b[at:]
 	return n
 }
 
-// cutShort cuts an element whose length takes one or two bytes; nothing if it is
-// longer or not whole.
-func cutShort(b []byte) (element, rest []byte) {
+// cutShort cuts a record whose length takes one or two bytes. end is 0 if it is longer,
+// malformed, not whole or no record.
+func (c *Cutter) cutShort(b []byte) (hash uint64, at int64, body, end int) {
 	size, k := shortUvarint(b)
-	if end := k + int(size); k > 0 && end <= len(b) {
-		return b[k:end:end], b[end:]
+	end = k + int(size)
+	if k == 0 || size == 0 || end > len(b) {
+		return 0, 0, 0, 0
 	}
-	return nil, nil
+	body = k + 1
+	switch Kind(b[k]) {
+	case KindTimedRecord:
+		delta, k := binary.Uvarint(b[body:end])
+		if k <= 0 {
+			return 0, 0, 0, 0
+		}
+		at = c.base + unzigzag(delta)
+		body += k
+	case KindRecord:
+		at = NoTimestamp
+	default:
+		return 0, 0, 0, 0
+	}
+	if c.Keyed {
+		if end-body < 8 {
+			return 0, 0, 0, 0
+		}
+		hash = binary.LittleEndian.Uint64(b[body:])
+		body += 8
+	}
+	return hash, at, body, end
 }
 
 // shortUvarint reads a number of one or two bytes; k is 0 if it is longer.

@@ -90,3 +90,23 @@ func FuzzRecords(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkRecords cuts a segment of records of about 100 bytes.
+func BenchmarkRecords(b *testing.B) {
+	var segment []byte
+	n := 0
+	for ; len(segment) < wire.MaxPayload-200; n++ {
+		segment = append(segment, record(true, uint64(n), 1000, 1000+int64(n), string(make([]byte, 94)))...)
+	}
+	var hash [64]uint64
+	var timestamp [64]int64
+	var payload [64][]byte
+	for b.Loop() {
+		c := wire.Cutter{Keyed: true}
+		c.Feed(segment, 1000)
+		for cut := 0; cut < n; {
+			cut += c.Records(hash[:], timestamp[:], payload[:])
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/record")
+}
