@@ -1,8 +1,10 @@
 package jobmanager
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"go.uber.org/zap"
@@ -50,6 +52,9 @@ type Config struct {
 	RetainedJobs int
 	// Defaults are job options that hold where a submission says nothing.
 	Defaults map[string]string
+	// Random is where the ids of jobs come from. Nil: crypto/rand; a simulation gives its
+	// seed's.
+	Random io.Reader
 }
 
 // Defaults of a Config.
@@ -76,6 +81,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.RetainedJobs == 0 {
 		c.RetainedJobs = DefaultRetainedJobs
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.New(metrics.Build{Role: "jobmanager", CodeID: c.CodeID})

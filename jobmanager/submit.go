@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strconv"
 	"strings"
@@ -134,7 +135,7 @@ func (t *term) admit(ctx context.Context, r rpc.SubmitRequest) (rpc.SubmitReply,
 		t.log.Warn("submission", zap.String("name", p.body.Name), zap.String("warning", w))
 	}
 	var id weir.JobID
-	if _, err := rand.Read(id[:]); err != nil {
+	if _, err := io.ReadFull(t.cfg.Random, id[:]); err != nil {
 		return rpc.SubmitReply{}, fault(rpc.CodeInternal, "", "draw a job id: %v", err)
 	}
 	if err := jobmaster.WriteSubmission(ctx, t.cfg.Blobs, id, &p.body); err != nil {

@@ -38,7 +38,7 @@ const (
 // await waits for the verdict, or the end of ctx. It is called by the processes.
 func (w *World) await(ctx context.Context, topic string, by *instance, what string, after bool) error {
 	c := &call{topic: topic, by: by, what: what, after: after, verdict: make(chan error, 1)}
-	c.name = by.p.name + " " + topic + " " + what
+	c.name = by.p.name + " " + topic + " " + plain(what)
 	w.mu.Lock()
 	at, _ := slices.BinarySearchFunc(w.mu.calls, c.name+"\xff", func(o *call, name string) int { return strings.Compare(o.name, name) })
 	w.mu.calls = slices.Insert(w.mu.calls, at, c)

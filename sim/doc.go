@@ -34,8 +34,16 @@
 //	WEIR_SEED=17 go test -v ./sim            one seed, with its trace
 //
 // A seed that fails prints the command that repeats it, its plan and the end of its
-// trace. Two goroutines that are awake in the same step may still race for a shared
-// pool, so that a seed replays its faults exactly and its schedule nearly.
+// trace.
+//
+// What a seed determines: the plan; what processes draw, such as ids and pauses; and the
+// world's answer to each question, that is, to a simulated time, who is up, what could
+// happen next, and in which moment of a checkpoint's life (question.go). It does not
+// determine which of two goroutines goes first that are awake in the same step: Go's
+// scheduler does. Two lives of a seed are the same until such a race is decided otherwise,
+// often to their end, and part with a step that was asked something else; never does one
+// question get two answers (TestASeedAnswersAQuestionAlways). So a failure may need a few
+// lives to be seen again, and a trace is the full account of one.
 //
 // # The trace
 //
@@ -51,7 +59,8 @@
 //
 // # Invariants
 //
-//  1. Only the root goroutine chooses; a seam's call waits for its verdict.
+//  1. Only the root goroutine chooses, by the seed and what is asked alone; a seam's call
+//     waits for its verdict.
 //  2. A link delivers in order; a fault cuts or stalls it, and never reorders it.
 //  3. A killed process has no effect on anything any more, in the step of its kill.
 //

@@ -31,6 +31,8 @@ type Result struct {
 	Rescue time.Duration
 	Trace  []string
 	Plan   Plan
+	// Asked is what the seed was asked, step by step, and what it answered.
+	Asked []Asked
 }
 
 // Live lives one life. It is to be called on the root goroutine of a synctest bubble.
@@ -44,7 +46,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	if change != nil {
 		change(&plan)
 	}
-	w := newWorld(t, seed, plan, rng)
+	w := newWorld(t, seed, plan)
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
@@ -74,7 +76,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 		w.goOn(c)
 	}
 	w.stop()
-	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
+	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan, Asked: w.chooser.asked}
 }
 
 // submitFirst submits the first job of the life.

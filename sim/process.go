@@ -95,7 +95,7 @@ func (w *World) startJobManager(i *instance) (err error) {
 	i.jm, err = jobmanager.New(jobmanager.Config{
 		ClusterID: "sim", CandidateID: fmt.Sprintf("%s.%d", i.p.name, i.p.number), Advertise: i.p.name, CodeID: codeID,
 		Catalog: w.catalog, Registry: i.reg, Blobs: i.blobs, Logger: w.logger.Named(i.p.name),
-		HeartbeatInterval: w.Plan.HeartbeatInterval, HeartbeatTimeout: w.Plan.HeartbeatTimeout,
+		HeartbeatInterval: w.Plan.HeartbeatInterval, HeartbeatTimeout: w.Plan.HeartbeatTimeout, Random: w.random(),
 	})
 	if err != nil {
 		return err

@@ -30,10 +30,11 @@ type TB interface {
 // World is one life. Its methods are for the bubble's root goroutine; what the
 // processes call is in the seams' files and goes through mu.
 type World struct {
-	t    TB
-	Seed uint64
-	Plan Plan
-	rng  *rand.Rand
+	t       TB
+	Seed    uint64
+	Plan    Plan
+	rng     *rand.Rand // of the chooser
+	chooser chooser
 
 	// The outside, which outlives processes.
 	network  *link.Memory
@@ -113,12 +114,13 @@ func AllMarks() []string {
 }
 
 // newWorld makes a world; nothing runs.
-func newWorld(t TB, seed uint64, plan Plan, rng *rand.Rand) *World {
+func newWorld(t TB, seed uint64, plan Plan) *World {
 	w := &World{
-		t: t, Seed: seed, Plan: plan, rng: rng, disk: mem.New(), registry: ha.NewMemory(2 * time.Second),
+		t: t, Seed: seed, Plan: plan, chooser: newChooser(seed), disk: mem.New(), registry: ha.NewMemory(2 * time.Second),
 		cuts: make(map[direction]time.Time), stalled: make(map[direction]time.Time), marks: make(Marks), began: time.Now(),
 		logger: zap.NewNop(),
 	}
+	w.rng = rand.New(w.chooser.source)
 	w.network = link.NewMemory(courier{w})
 	w.mu.pipes = make(map[string]*pipe)
 	w.group = group.New(context.Background(), "sim")
@@ -178,6 +180,7 @@ func (w *World) mark(what string) {
 
 // rest waits until nobody can go on without us, and looks at what has happened.
 func (w *World) rest() {
+	w.answered()
 	synctest.Wait()
 	w.steps++
 	w.mu.Lock()
@@ -204,6 +207,7 @@ func (w *World) rest() {
 
 // pass lets time pass.
 func (w *World) pass(d time.Duration) {
+	w.chooser.passed += d
 	if d > 0 {
 		<-time.After(d)
 	}
@@ -212,6 +216,7 @@ func (w *World) pass(d time.Duration) {
 // step does one thing that can happen next.
 func (w *World) step() {
 	w.rest()
+	w.ask()
 	w.healDue()
 	if !w.healed {
 		if w.snipe() {
@@ -336,6 +341,7 @@ func (w *World) choose(n int) {
 // the world after it was healed.
 func (w *World) rush() {
 	w.rest()
+	w.ask()
 	w.healDue()
 	for n := w.ready(); n > 0; n = w.ready() {
 		for range n {
