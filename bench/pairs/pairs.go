@@ -1,6 +1,7 @@
 package pairs
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -54,39 +55,71 @@ func ProcessCPU() time.Duration {
 // their set-up outside of the sample that they return.
 func Run(name string, subject, bare func() Sample, minPairs int) Result {
 	n := max(minPairs, LeastPairs)
+	return RunUntil(name, subject, bare, n, n, math.Inf(1))
+}
+
+// RunUntil is Run that goes on until the interval of the ratio is narrower than width,
+// or there are maxPairs pairs.
+func RunUntil(name string, subject, bare func() Sample, minPairs, maxPairs int, width float64) Result {
 	subject()
 	bare()
-	var s, b, ratios []float64
-	var allocs, units float64
-	for i := range n {
-		var x, y Sample
-		if i%2 == 0 {
-			x = subject()
-			y = bare()
+	var s, b []Sample
+	for {
+		if len(s)%2 == 0 {
+			s = append(s, subject())
+			b = append(b, bare())
 		} else {
-			y = bare()
-			x = subject()
+			b = append(b, bare())
+			s = append(s, subject())
 		}
+		if n := len(s); n < max(minPairs, LeastPairs) {
+			continue
+		}
+		r := Compare(name, s, b)
+		if r.CostHigh-r.CostLow < width || len(s) >= maxPairs {
+			return r
+		}
+	}
+}
+
+// Compare compares samples of the subject with as many bare ones, at least eleven, each
+// with the one of the same number.
+func Compare(name string, subject, bare []Sample) Result {
+	n := len(subject)
+	if n < LeastPairs || n != len(bare) {
+		panic(fmt.Sprintf("%s: %d samples and %d bare ones, want at least %d of each", name, n, len(bare), LeastPairs))
+	}
+	var s, b, ratios []float64
+	for i, x := range subject {
+		y := bare[i]
 		s = append(s, x.PerUnit())
 		b = append(b, y.PerUnit())
 		ratios = append(ratios, x.PerUnit()/y.PerUnit())
-		allocs += float64(x.Allocs)
-		units += x.Units
 	}
 	slices.Sort(s)
 	slices.Sort(b)
 	slices.Sort(ratios)
 	low, high := medianRanks(n)
 	return Result{
-		Name:          name,
-		Pairs:         n,
-		Cost:          median(ratios),
-		CostLow:       ratios[low],
-		CostHigh:      ratios[high],
-		SubjectNanos:  median(s),
-		BareNanos:     median(b),
-		AllocsPerUnit: allocs / units,
+		Name:              name,
+		Pairs:             n,
+		Cost:              median(ratios),
+		CostLow:           ratios[low],
+		CostHigh:          ratios[high],
+		SubjectNanos:      median(s),
+		BareNanos:         median(b),
+		AllocsPerUnit:     allocsPerUnit(subject),
+		BareAllocsPerUnit: allocsPerUnit(bare),
 	}
+}
+
+func allocsPerUnit(samples []Sample) float64 {
+	var allocs, units float64
+	for _, x := range samples {
+		allocs += float64(x.Allocs)
+		units += x.Units
+	}
+	return allocs / units
 }
 
 func mallocs() uint64 {

@@ -42,6 +42,50 @@ func TestBarsAreJudgedByTheWorseEnd(t *testing.T) {
 	}
 }
 
+func TestABandIsJudgedByBothEnds(t *testing.T) {
+	t.Parallel()
+	r := Result{Cost: 1, CostLow: 0.9, CostHigh: 1.1}
+	if r.Within(0.8, 1.2).Failed() || !r.Within(0.95, 1.2).Failed() || !r.Within(0.8, 1.05).Failed() {
+		t.Error("both ends must lie in the band")
+	}
+}
+
+func TestRunUntilTheIntervalIsNarrow(t *testing.T) {
+	t.Parallel()
+	settles := append(slices.Repeat([]time.Duration{20, 40}, 8), slices.Repeat([]time.Duration{30}, 100)...)
+	for _, c := range []struct {
+		subject         func() Sample
+		atLeast, atMost int
+	}{
+		{fixed(20), 15, 15},
+		{fixed(20, 40), 60, 60},
+		{fixed(settles...), 16, 59},
+	} {
+		r := RunUntil("x", c.subject, fixed(10), 15, 60, 0.1)
+		if r.Pairs < c.atLeast || r.Pairs > c.atMost {
+			t.Errorf("%d pairs, want %d to %d", r.Pairs, c.atLeast, c.atMost)
+		}
+	}
+}
+
+func TestCompareCountsTheAllocationsOfBoth(t *testing.T) {
+	t.Parallel()
+	var s, b []Sample
+	for range LeastPairs {
+		s = append(s, Sample{Units: 10, Cost: 30, Allocs: 5})
+		b = append(b, Sample{Units: 20, Cost: 20, Allocs: 2})
+	}
+	if r := Compare("x", s, b); r.Cost != 3 || r.AllocsPerUnit != 0.5 || r.BareAllocsPerUnit != 0.1 {
+		t.Errorf("%+v", r)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("too few samples are accepted")
+		}
+	}()
+	Compare("x", s[1:], b[1:])
+}
+
 func TestMedianRanks(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{11: 1, 15: 3, 21: 5, 101: 40} {

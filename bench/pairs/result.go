@@ -10,17 +10,18 @@ import (
 // Result compares a subject with its bare loop. Ratios are of cost: 2 means
 // that the subject needs twice as much per unit.
 type Result struct {
-	Name          string  `json:"name"`
-	Pairs         int     `json:"pairs"`
-	Cost          float64 `json:"cost"`      // median of the pairs' ratios, subject ÷ bare
-	CostLow       float64 `json:"cost_low"`  // 95 % interval of the median
-	CostHigh      float64 `json:"cost_high"` //
-	SubjectNanos  float64 `json:"subject_ns"`
-	BareNanos     float64 `json:"bare_ns"`
-	AllocsPerUnit float64 `json:"allocs_per_unit"` // of the subject
-	Bar           string  `json:"bar,omitempty"`   // empty: reported, not judged
-	Met           bool    `json:"met"`             // meaningless without a bar
-	Note          string  `json:"note,omitempty"`
+	Name              string  `json:"name"`
+	Pairs             int     `json:"pairs"`
+	Cost              float64 `json:"cost"`      // median of the pairs' ratios, subject ÷ bare
+	CostLow           float64 `json:"cost_low"`  // 95 % interval of the median
+	CostHigh          float64 `json:"cost_high"` //
+	SubjectNanos      float64 `json:"subject_ns"`
+	BareNanos         float64 `json:"bare_ns"`
+	AllocsPerUnit     float64 `json:"allocs_per_unit"` // of the subject
+	BareAllocsPerUnit float64 `json:"bare_allocs_per_unit"`
+	Bar               string  `json:"bar,omitempty"` // empty: reported, not judged
+	Met               bool    `json:"met"`           // meaningless without a bar
+	Note              string  `json:"note,omitempty"`
 }
 
 // Speed is the inverse view: subject's units per time ÷ bare's.
@@ -40,6 +41,14 @@ func (r Result) SpeedAtLeast(least float64) Result {
 	_, low, _ := r.Speed()
 	r.Bar = fmt.Sprintf("speed ≥ %.3g", least)
 	r.Met = low >= least
+	return r
+}
+
+// Within returns the result judged by the bar "cost between least and most", both ends of
+// the interval.
+func (r Result) Within(least, most float64) Result {
+	r.Bar = fmt.Sprintf("cost %.3g to %.3g", least, most)
+	r.Met = r.CostLow >= least && r.CostHigh <= most
 	return r
 }
 
