@@ -55,10 +55,14 @@ func (p *ResultPartition) BroadcastBarrier(b weir.Barrier, capture Capture) (und
 		return false
 	}
 	p.eventAllowed(e)
-	for i := range p.writers {
+	overtaken := make([][]buffer.View, len(p.writers))
+	for i := range p.writers { // the barrier goes everywhere before anything is copied
 		p.commit(i)
-		captured(i, p.subpartitions[i].overtake(e), capture)
+		overtaken[i] = p.subpartitions[i].overtake(e)
 		p.writers[i].drop()
+	}
+	for i, views := range overtaken {
+		captured(i, views, capture)
 	}
 	p.count()
 	return false
@@ -111,10 +115,14 @@ func (p *ResultPartition) TimeoutBarrier(id weir.CheckpointID, capture Capture) 
 		return
 	}
 	p.open = nil
-	for i, s := range p.subpartitions {
-		views, found := s.timeout(d)
+	overtaken := make([][]buffer.View, len(p.subpartitions))
+	found := make([]bool, len(p.subpartitions))
+	for i, s := range p.subpartitions { // likewise
+		overtaken[i], found[i] = s.timeout(d)
+	}
+	for i, views := range overtaken {
 		captured(i, views, capture)
-		if found {
+		if found[i] {
 			d.keep()
 		}
 	}

@@ -149,3 +149,32 @@ func TestSegmentsAreAsLargeAsTheirReaderAsked(t *testing.T) {
 	wants(t, "sub 0", []string{f.head(t, 0), f.head(t, 0)}, "100 bytes", "nothing")
 	wants(t, "sub 1", []string{f.head(t, 1), f.head(t, 1), f.head(t, 1), f.head(t, 1)}, "20 bytes", "20 bytes", "20 bytes", "40 bytes")
 }
+
+// TestBarrierGoesEverywhereBeforeAnythingIsCopied: with much in flight, copying takes
+// longer than all else, and no consumer is to wait for another's part.
+func TestBarrierGoesEverywhereBeforeAnythingIsCopied(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []time.Duration{0, time.Second} {
+		f := newFixture(t, partition.Options{Partitioning: partition.Broadcast, Subpartitions: 3}, 9, 0)
+		f.Emit(0, 7, []byte("abc"))
+		var heads []string
+		capture := func(subpartition int, _ int64, _ []byte) {
+			if subpartition == 0 {
+				for i := range 3 {
+					heads = append(heads, f.head(t, i))
+				}
+			}
+		}
+		if timeout == 0 {
+			f.BroadcastBarrier(barrier(2, weir.Unaligned, 0), capture)
+		} else {
+			f.BroadcastBarrier(barrier(2, weir.Aligned, timeout), capture)
+			f.TimeoutBarrier(2, capture)
+		}
+		head := fmt.Sprintf("barrier 2 unaligned, timeout %v, priority-event", timeout)
+		wants(t, "heads", heads, head, head, head)
+		for i := range 3 {
+			wants(t, "rest", []string{f.head(t, i)}, "6 bytes")
+		}
+	}
+}
