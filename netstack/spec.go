@@ -29,6 +29,11 @@ type TaskSpec struct {
 	// Urgent is called likewise whenever an input got a priority item, whatever the task
 	// had found; nil: Wake is called instead.
 	Urgent func()
+	// Exceeds says whether an output that waits in the middle of a record may have memory
+	// beyond all bounds of its pool, so that the task comes to the record's end; nil: never.
+	// It is asked when the output begins to wait, and after each [TaskIO.Hasten], from the
+	// task's goroutine.
+	Exceeds func() bool
 	// Decided is called when an output, by its index, will capture no more for a
 	// timeoutable barrier; see [partition.Options]. It may come after Close.
 	Decided func(output int, id weir.CheckpointID)

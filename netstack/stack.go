@@ -57,6 +57,7 @@ func (o *Options) validate() error {
 // Stats are the figures of a Stack.
 type Stats struct {
 	TotalBuffers, UsedBuffers int
+	ExcessBuffers             int // beyond the budget, to end records for which barriers wait
 	Connections               int
 }
 
@@ -140,7 +141,7 @@ func (s *Stack) Address() string { return s.listener.Address() }
 // Stats returns the figures now.
 func (s *Stack) Stats() Stats {
 	p := s.pool.Stats()
-	st := Stats{TotalBuffers: p.Total, UsedBuffers: p.Used}
+	st := Stats{TotalBuffers: p.Total, UsedBuffers: p.Used, ExcessBuffers: p.Excess}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.mu.peers {

@@ -88,6 +88,7 @@ func (t *TaskIO) newPartition(index int, o *OutputSpec) (*partition.ResultPartit
 		Accounts:   n,
 		PerAccount: t.spec.Buffers.PerOutput,
 		Listener:   t.spec.Wake,
+		Exceeds:    t.spec.Exceeds,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("output of edge %d: %w", o.Edge, err)
@@ -261,6 +262,13 @@ func (s *Stack) ReleaseJob(job weir.JobID) {
 func (t *TaskIO) Cancel(cause error) {
 	for _, o := range t.Outputs {
 		o.Fail(cause)
+	}
+}
+
+// Hasten makes an output that waits ask TaskSpec.Exceeds again. Any goroutine may call it.
+func (t *TaskIO) Hasten() {
+	for _, o := range t.Outputs {
+		o.Hasten()
 	}
 }
 

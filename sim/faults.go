@@ -134,7 +134,7 @@ func (w *World) heal() {
 	}
 	clear(w.cuts)
 	w.job.heal()
-	w.healed = true
+	w.healed, w.healedAt = true, w.age()
 	w.trace("fault", "all healed")
 }
 

@@ -45,8 +45,8 @@ const (
 	TimesOut    Mode = "times out" // aligned barriers overtake when they are old
 )
 
-// ofGraphs says which seeds run random graphs.
-func ofGraphs(seed uint64) bool { return seed%5 < 2 || seed%5 == 3 }
+// OfGraphs says which seeds run random graphs.
+func OfGraphs(seed uint64) bool { return seed%5 < 2 || seed%5 == 3 }
 
 // graph turns the plan into one of a random graph.
 func (p *Plan) graph(rng *rand.Rand) {
@@ -104,12 +104,6 @@ func (s Stage) options(rng *rand.Rand, others map[string]string, exclusive int) 
 	o["execution.checkpointing.timeout"] = oneOf(rng, "100ms", "500ms", "3s", "10s")
 	if s.Params.Sleep >= 5*time.Millisecond {
 		o["execution.checkpointing.timeout"] = oneOf(rng, "1s", "10s")
-	}
-	// A producer in the middle of a record cannot emit its barrier, and perhaps no room
-	// comes free until it does (docs/testing.md): then only the timeout helps.
-	o["taskmanager.network.memory.max-overdraft-buffers-per-gate"] = "5"
-	if s.Params.Large > 0 || s.Params.Size > 300 {
-		o["taskmanager.network.memory.buffer-debloat.enabled"] = "false"
 	}
 	switch s.Mode {
 	case AtLeastOnce:

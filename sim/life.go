@@ -40,7 +40,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0x5EED))
 	plan := Draw(rng)
-	if ofGraphs(seed) {
+	if OfGraphs(seed) {
 		plan.graph(rng)
 	}
 	if change != nil {

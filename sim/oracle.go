@@ -44,6 +44,7 @@ type Oracle struct {
 		epochs   map[*instance]weir.LeaderEpoch             // that TaskManagers have been registered with, as of the last step
 		heard    map[*instance]weir.LeaderEpoch             // and since
 		started  map[weir.AttemptID]bool
+		still    stillness
 	}
 
 	// exact is the newest checkpoint that has the whole answer; 0: none yet.
@@ -167,6 +168,7 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 	defer o.mu.Unlock()
 	switch m := m.(type) {
 	case rpc.Heartbeat:
+		o.mu.still.beat(by, o.w.now(), m.Tasks)
 		if newest := o.mu.epochs[by]; m.Epoch < newest {
 			o.w.wrong("%s follows a leader of epoch %d, and one of %d had registered it", by.p.name, m.Epoch, newest)
 		}
@@ -183,7 +185,7 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 			o.mu.runs[m.Barrier.ID] = o.mu.attempts
 		}
 		if o.mu.pending != m.Barrier.ID && o.mu.linked[m.Barrier.ID].Number == 0 {
-			o.mu.pending = m.Barrier.ID
+			o.mu.pending, o.mu.still.since = m.Barrier.ID, o.w.now()
 		}
 	case rpc.NotifyCheckpointAborted:
 		if m.Attempt.Job != o.mu.job {

@@ -51,6 +51,7 @@ type World struct {
 	cuts     map[direction]time.Time // of pairs: both directions
 	stalled  map[direction]time.Time
 	healed   bool
+	healedAt time.Duration // the age when it was healed last
 	faults   int
 	snipes   int
 	steps    int
@@ -353,6 +354,7 @@ func (w *World) rush() {
 		w.rest()
 	}
 	w.pass(w.Plan.Tick + time.Millisecond)
+	w.checkStarvation()
 }
 
 // fail ends the life with all that is known about it.
@@ -363,6 +365,9 @@ func (w *World) fail(format string, args ...any) {
 		w.t.Logf("%s", l)
 	}
 	w.t.Logf("plan: %+v", w.Plan)
+	if w.Plan.Graph != nil {
+		w.t.Logf("the job that runs: %+v", w.Plan.Graph.Stages[w.Plan.Graph.stage])
+	}
 	w.abandon()
 	w.t.Fatalf("seed %d, step %d, %.4fs: %s\nrepeat: WEIR_SEED=%d go test -v -tags invariants ./sim", w.Seed, w.steps, w.age().Seconds(), fmt.Sprintf(format, args...), w.Seed)
 }

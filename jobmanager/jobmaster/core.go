@@ -83,6 +83,7 @@ func NewCore(spec *Spec) *Core {
 		spec:         spec,
 		sources:      spec.sources(),
 		regions:      failover.Regions(spec.Graph),
+		aligns:       spec.Graph.Aligning(),
 		graph:        execgraph.New(spec.Job, spec.Epoch, spec.Graph),
 		scheduler:    scheduling.New(spec.Graph),
 		strategy:     failover.New(spec.Settings.Restart),

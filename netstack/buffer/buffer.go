@@ -25,7 +25,11 @@ type Buffer struct {
 	recycler  Recycler // nil for wrapped bytes
 	base      int64    // base timestamp; set before the first commit
 	account   int      // of the pool: which account it is charged to
+	excess    bool     // it exceeds its pool: nobody uses it again
 }
+
+// newBuffer is a segment without references.
+func newBuffer() *Buffer { return &Buffer{data: make([]byte, BlockSize)[HeaderSize:]} }
 
 // Wrap makes a buffer of bytes that belong to no pool, for example an event's. All
 // of them are committed, and must not change any more.
@@ -81,6 +85,9 @@ func (b *Buffer) reset(r Recycler) {
 	b.refs.Store(1)
 	b.recycler, b.base = r, 0
 }
+
+// Excess says that the buffer exceeds its pool.
+func (b *Buffer) Excess() bool { return b.excess }
 
 // Renew makes a buffer that was given to a recycler usable again without going
 // through its pool. Only the recycler it was given to calls it.

@@ -22,7 +22,9 @@
 //  3. A buffer is referenced by moving a View, never by sharing one.
 //  4. A pool counts every buffer it gave out; when a closed pool has them all back
 //     it gives its reservation up, and a closed NetworkPool has none out.
-//  5. In invariant builds a recycled segment is overwritten, so that whoever kept
+//  5. What exceeds a pool (LocalOptions.Exceeds) is bounded for the process, counted until it
+//     is released, and not used again.
+//  6. In invariant builds a recycled segment is overwritten, so that whoever kept
 //     bytes of it without a reference is found out.
 //
 // No goroutines. Locks: LocalPool.mu before NetworkPool.mu; listeners are called

@@ -20,6 +20,10 @@ type LocalOptions struct {
 	// available, once that may have changed. It is called without a lock, from any
 	// goroutine, and must not wait.
 	Listener func()
+	// Exceeds is asked by a Request that waits: whether it may have a buffer beyond the
+	// pool's largest size and its overdraft, of memory that is not the NetworkPool's. It is called
+	// without a lock and must not wait. nil: never.
+	Exceeds func() bool
 }
 
 // LocalPool is the part of a NetworkPool that one result partition or gate may use.
@@ -36,6 +40,7 @@ type LocalPool struct {
 		owned    int   // free ones and those in somebody's hands
 		accounts []int // buffers in somebody's hands, by account
 		over     int   // accounts beyond PerAccount
+		excess   int   // buffers in somebody's hands that are not owned: see Exceeds
 		wanted   bool  // somebody was refused and is to be told of a change
 		closed   bool
 		claim    int // of what was set aside, what is not given up
@@ -68,7 +73,8 @@ func (p *LocalPool) Overdraft(account int) *Buffer {
 	return p.request(account, p.options.Max+p.options.Overdraft)
 }
 
-// Request waits until there is a buffer. It returns nil when stop or the pool is closed.
+// Request waits until there is a buffer, or it may exceed the pool. It returns nil when
+// stop or the pool is closed.
 func (p *LocalPool) Request(account int, stop <-chan struct{}) *Buffer {
 	for {
 		if b := p.TryRequest(account); b != nil {
@@ -77,12 +83,39 @@ func (p *LocalPool) Request(account int, stop <-chan struct{}) *Buffer {
 		if p.isClosed() {
 			return nil
 		}
+		if p.options.Exceeds != nil && p.options.Exceeds() {
+			if b := p.exceed(account); b != nil {
+				return b
+			}
+		}
 		select {
 		case <-p.token:
 		case <-stop:
 			return nil
 		}
 	}
+}
+
+// Hasten makes a Request that waits ask Exceeds again.
+func (p *LocalPool) Hasten() {
+	select {
+	case p.token <- struct{}{}:
+	default:
+	}
+}
+
+// exceed makes a buffer that is nobody's, or returns nil if there are too many such.
+func (p *LocalPool) exceed(account int) *Buffer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed || !p.network.exceed() {
+		return nil
+	}
+	p.mu.excess++
+	b := newBuffer()
+	b.excess = true
+	p.chargeLocked(b, account)
+	return b
 }
 
 func (p *LocalPool) isClosed() bool {
@@ -101,13 +134,18 @@ func (p *LocalPool) request(account, limit int) *Buffer {
 	last := len(p.mu.free) - 1
 	b := p.mu.free[last]
 	p.mu.free = p.mu.free[:last]
+	p.chargeLocked(b, account)
+	return b
+}
+
+// chargeLocked makes a buffer ready for who requested it.
+func (p *LocalPool) chargeLocked(b *Buffer, account int) {
 	if p.mu.accounts[account]++; p.options.Accounts > 0 && p.mu.accounts[account] == p.options.PerAccount+1 {
 		p.mu.over++
 	}
 	p.network.used.Add(1)
 	b.reset(p)
 	b.account = account
-	return b
 }
 
 // fillLocked sees to it that a buffer is free, if at most limit are to be owned.
@@ -143,7 +181,7 @@ func (p *LocalPool) Available() bool {
 func (p *LocalPool) Used() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.owned - len(p.mu.free)
+	return p.mu.owned - len(p.mu.free) + p.mu.excess
 }
 
 // Max is the pool's largest size, without overdraft.
@@ -167,6 +205,13 @@ func (p *LocalPool) Recycle(b *Buffer) {
 	}
 	p.mu.accounts[b.account]--
 	assert.That(p.mu.accounts[b.account] >= 0, "account %d gave back more than it had", b.account)
+	if b.excess {
+		p.mu.excess--
+		p.mu.Unlock()
+		p.network.exceeding.Add(-1)
+		p.changed()
+		return
+	}
 	keep := !p.mu.closed && p.mu.owned <= p.options.Min
 	if keep {
 		p.mu.free = append(p.mu.free, b)

@@ -14,6 +14,8 @@ import (
 type NetworkPool struct {
 	total int
 	used  atomic.Int64 // buffers that local pools gave out and did not get back
+	// exceeding is how many of those are beyond total.
+	exceeding atomic.Int64
 
 	mu struct {
 		sync.Mutex
@@ -31,7 +33,12 @@ type Stats struct {
 	Total    int // the budget
 	Reserved int // set aside for pools
 	Used     int // in somebody's hands
+	Excess   int // of those, beyond the budget
 }
+
+// leastExcess is how many buffers a pool of any size may be exceeded by: enough for a
+// record of 256 MiB, the largest that there may be.
+const leastExcess = 256<<20/Capacity + 2
 
 // NewNetworkPool makes a pool of a number of segments.
 func NewNetworkPool(total int) *NetworkPool { return &NetworkPool{total: total} }
@@ -40,7 +47,7 @@ func NewNetworkPool(total int) *NetworkPool { return &NetworkPool{total: total} 
 func (n *NetworkPool) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return Stats{Total: n.total, Reserved: n.mu.reserved, Used: int(n.used.Load())}
+	return Stats{Total: n.total, Reserved: n.mu.reserved, Used: int(n.used.Load()), Excess: int(n.exceeding.Load())}
 }
 
 // Close ends the pool. It returns [ErrLeaked] if a local pool still owns buffers.
@@ -48,7 +55,7 @@ func (n *NetworkPool) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mu.closed = true
-	if out := n.mu.made - len(n.mu.free); out != 0 || n.mu.reserved != 0 {
+	if out := n.mu.made - len(n.mu.free); out != 0 || n.mu.reserved != 0 || n.exceeding.Load() != 0 {
 		return fmt.Errorf("%d out, %d set aside: %w", out, n.mu.reserved, ErrLeaked)
 	}
 	n.mu.free = nil
@@ -67,7 +74,17 @@ func (n *NetworkPool) takeLocked() *Buffer {
 	}
 	assert.That(n.mu.made < n.total, "all %d buffers exist", n.total)
 	n.mu.made++
-	return &Buffer{data: make([]byte, BlockSize)[HeaderSize:]}
+	return newBuffer()
+}
+
+// exceed says whether one more buffer beyond the budget may be made, and counts it. There
+// may be as many as the budget has, or leastExcess.
+func (n *NetworkPool) exceed() bool {
+	if n.exceeding.Add(1) <= int64(max(n.total, leastExcess)) {
+		return true
+	}
+	n.exceeding.Add(-1)
+	return false
 }
 
 // reserve sets buffers aside for a new pool and returns those it can have now. The

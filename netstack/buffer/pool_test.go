@@ -354,3 +354,50 @@ func BenchmarkRequestAndRecycle(b *testing.B) {
 		p.TryRequest(0).Release()
 	}
 }
+
+// TestWhatExceedsAPoolIsBoundedAndGoesAway: a Request that waits and may exceed its pool
+// gets memory that is not the NetworkPool's, up to a bound, and nobody uses it again.
+func TestWhatExceedsAPoolIsBoundedAndGoesAway(t *testing.T) {
+	t.Parallel()
+	n := buffer.NewNetworkPool(2)
+	may := false
+	p, err := n.NewLocalPool(buffer.LocalOptions{Min: 1, Max: 2, Exceeds: func() bool { return may }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	var held []*buffer.Buffer
+	for b := p.Request(0, stop); b != nil; b = p.Request(0, stop) {
+		if held = append(held, b); b.Excess() {
+			t.Fatalf("buffer %d exceeds the pool", len(held))
+		}
+	}
+	may = true
+	const record = 256 << 20
+	for range record/buffer.Capacity + 1 {
+		b := p.Request(0, stop)
+		if b == nil || !b.Excess() {
+			t.Fatalf("after %d buffers of 2 there is %v, and a record of %d bytes is not ended", len(held), b, record)
+		}
+		held = append(held, b)
+	}
+	for b := p.Request(0, stop); b != nil; b = p.Request(0, stop) {
+		if held = append(held, b); len(held) > record/buffer.Capacity+100 {
+			t.Fatalf("%d buffers of 2, and no end", len(held))
+		}
+	}
+	if s := n.Stats(); s.Used != len(held) || s.Excess != len(held)-2 {
+		t.Errorf("%d in use, %d beyond the budget, of %d", s.Used, s.Excess, len(held))
+	}
+	p.Close()
+	for _, b := range held {
+		b.Release()
+	}
+	if s := n.Stats(); s.Used != 0 || s.Excess != 0 {
+		t.Errorf("%d in use, %d beyond the budget, when all came back", s.Used, s.Excess)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -180,21 +180,21 @@ func (p *ResultPartition) emitAcross(i int, hash uint64, timestamp int64, payloa
 		panic(fmt.Errorf("%d bytes of at most %d: %w", len(payload), maxRecord, ErrRecordTooLarge))
 	}
 	w := &p.writers[i]
-	if w.pos == len(w.data) && !p.nextSegment(i, timestamp) {
+	if w.pos == len(w.data) && !p.nextSegment(i, timestamp, wire.MaxElementHead+len(payload)) {
 		return
 	}
 	n := wire.PutRecordHead(p.head[:], p.partitioning == Hash, hash, w.base, timestamp, len(payload))
-	if p.write(i, p.head[:n], timestamp) {
-		p.write(i, payload, timestamp)
+	if p.write(i, p.head[:n], timestamp, len(payload)) {
+		p.write(i, payload, timestamp, 0)
 	}
 }
 
-// write appends bytes of an element, over as many segments as it takes. It returns
-// false if the partition was stopped.
-func (p *ResultPartition) write(i int, b []byte, timestamp int64) bool {
+// write appends bytes of an element, over as many segments as it takes; so many more
+// follow. It returns false if the partition was stopped.
+func (p *ResultPartition) write(i int, b []byte, timestamp int64, follow int) bool {
 	w := &p.writers[i]
 	for len(b) > 0 {
-		if w.pos == len(w.data) && !p.nextSegment(i, timestamp) {
+		if w.pos == len(w.data) && !p.nextSegment(i, timestamp, len(b)+follow) {
 			return false
 		}
 		n := copy(w.data[w.pos:], b)
@@ -207,11 +207,11 @@ func (p *ResultPartition) write(i int, b []byte, timestamp int64) bool {
 // Watermark sends a watermark to every subpartition.
 func (p *ResultPartition) Watermark(w weir.Watermark) {
 	for i := range p.writers {
-		if p.writers[i].pos == len(p.writers[i].data) && !p.nextSegment(i, int64(w)) {
+		if p.writers[i].pos == len(p.writers[i].data) && !p.nextSegment(i, int64(w), wire.MaxElementHead) {
 			return
 		}
 		n := wire.PutWatermark(p.head[:], p.writers[i].base, int64(w))
-		p.write(i, p.head[:n], int64(w))
+		p.write(i, p.head[:n], int64(w), 0)
 		if p.eachRecord {
 			p.publish(i)
 		}
@@ -226,7 +226,7 @@ func (p *ResultPartition) Status(idle bool) {
 	}
 	n := wire.PutStatus(p.head[:], kind)
 	for i := range p.writers {
-		p.write(i, p.head[:n], wire.NoTimestamp)
+		p.write(i, p.head[:n], wire.NoTimestamp, 0)
 		if p.eachRecord {
 			p.publish(i)
 		}
@@ -234,17 +234,18 @@ func (p *ResultPartition) Status(idle bool) {
 }
 
 // nextSegment finishes the full segment of a subpartition and begins another, whose
-// base is the timestamp. It may wait. It returns false if the partition was stopped.
-func (p *ResultPartition) nextSegment(i int, timestamp int64) bool {
+// base is the timestamp, for an element of which so many bytes are left. It may wait. It
+// returns false if the partition was stopped.
+func (p *ResultPartition) nextSegment(i int, timestamp int64, left int) bool {
 	if p.stopped.Load() {
 		p.discard()
 		return false
 	}
+	size := p.subpartitions[i].bufferSize()
 	b := p.pool.TryRequest(i)
 	if b == nil {
-		p.FlushAll() // the task is about to wait: readers shall have what there is
-		if b = p.pool.Overdraft(i); b == nil {
-			b = p.pool.Request(i, p.stop)
+		if b = p.beyond(i); b != nil && size < left {
+			size = min(left, buffer.Capacity)
 		}
 	}
 	if b == nil {
@@ -259,10 +260,26 @@ func (p *ResultPartition) nextSegment(i int, timestamp int64) bool {
 	p.commit(i)
 	p.count()
 	p.writers[i].drop()
-	p.writers[i] = writer{buf: b, data: b.Data()[:p.subpartitions[i].bufferSize()], base: p.base}
+	p.writers[i] = writer{buf: b, data: b.Data()[:size], base: p.base}
 	p.subpartitions[i].open(b)
 	return true
 }
+
+// beyond gets a segment to end what was begun, though the pool has none: of the
+// overdraft; or one that comes back; or, if the task is needed between two records, in
+// excess of the pool. Such a segment has room for all that is left of the record,
+// whatever its reader asked for, so that few are needed.
+func (p *ResultPartition) beyond(i int) *buffer.Buffer {
+	p.FlushAll() // the task is about to wait: readers shall have what there is
+	if b := p.pool.Overdraft(i); b != nil {
+		return b
+	}
+	return p.pool.Request(i, p.stop)
+}
+
+// Hasten makes an Emit that waits look whether it may exceed the pool
+// ([buffer.LocalOptions]). Any goroutine may call it.
+func (p *ResultPartition) Hasten() { p.pool.Hasten() }
 
 // commit lets readers see what was written, once the subpartition is told.
 func (p *ResultPartition) commit(i int) {

@@ -142,7 +142,10 @@ type deadline struct{ timer *group.Timer }
 
 func (d *deadline) arm(t *Task, after time.Duration, l timeout) {
 	d.disarm()
-	d.timer = t.group.AfterFunc("task/timeout", after, func(context.Context) { _ = t.box.Post(mailbox.Urgent, l) })
+	d.timer = t.group.AfterFunc("task/timeout", after, func(context.Context) {
+		_ = t.box.Post(mailbox.Urgent, l)
+		t.hasten()
+	})
 }
 
 func (d *deadline) disarm() {

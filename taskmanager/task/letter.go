@@ -69,7 +69,11 @@ func (t *Task) Trigger(b weir.Barrier) error {
 	if b.Options.Alignment == weir.Unaligned {
 		p = mailbox.Urgent
 	}
-	return t.box.Post(p, trigger{barrier: b, at: time.Now()})
+	if err := t.box.Post(p, trigger{barrier: b, at: time.Now()}); err != nil {
+		return err
+	}
+	t.hasten()
+	return nil
 }
 
 // NotifyComplete tells the task of a completed checkpoint. Notifications are not

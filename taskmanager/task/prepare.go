@@ -86,6 +86,7 @@ func (t *Task) spec() (netstack.TaskSpec, error) {
 		Attempt: t.d.Attempt,
 		Wake:    t.awake,
 		Urgent:  t.hurry,
+		Exceeds: t.hastened.Load,
 		Decided: t.decided,
 		Buffers: netstack.BufferOptions{
 			Timeout: o.BufferTimeout, Exclusive: o.ExclusiveBuffers, Floating: o.FloatingBuffers,

@@ -102,7 +102,7 @@ func (t *Task) recoverHandle(ctx context.Context, x *input.Recovery, h weir.Stat
 // waited for, as ever.
 func (t *Task) runRecovered(ctx context.Context, x *input.Recovery) error {
 	for {
-		t.suspend.Store(false)
+		t.betweenRecords()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -40,7 +40,7 @@ func (t *Task) run(ctx context.Context) (err error) {
 // order, and sleeps when there is nothing to do. It returns when the task has done all its work.
 func (t *Task) loop(ctx context.Context) error {
 	for {
-		t.suspend.Store(false)
+		t.betweenRecords()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -70,6 +70,15 @@ func (t *Task) loop(ctx context.Context) error {
 		}
 		t.flushAll()
 		t.sleep(ctx, idle)
+	}
+}
+
+// betweenRecords lets the chain begin a record again: all that was wanted of the task until
+// now it finds when it looks.
+func (t *Task) betweenRecords() {
+	t.suspend.Store(false)
+	if t.hastened.Load() {
+		t.hastened.Store(false)
 	}
 }
 

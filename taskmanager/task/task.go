@@ -67,6 +67,7 @@ type Task struct {
 	wake     chan struct{} // holds a token when an input, output or source may be ready
 	sourceUp atomic.Bool   // the source may have something
 	urgent   atomic.Bool   // an input may have what overtakes
+	hastened atomic.Bool   // a barrier may wait for the end of the record
 	cancel   context.CancelCauseFunc
 	split    split
 	view     atomic.Pointer[view] // what other goroutines may look at
@@ -225,7 +226,20 @@ func (t *Task) Interrupt(cause error) {
 func (t *Task) hurry() {
 	t.urgent.Store(true)
 	t.suspend.Store(true)
+	t.hasten()
 	t.awake()
+}
+
+// hasten sees to it that a task that waits for room in the middle of a record ends it: its
+// barrier is wanted, and perhaps nobody makes room before that is out (behaviour §14).
+func (t *Task) hasten() {
+	if !t.d.Options.Unaligned {
+		return
+	}
+	t.hastened.Store(true)
+	if io := t.ioHeld.Load(); io != nil {
+		io.Hasten()
+	}
 }
 
 // awake makes a sleeping task look again.
