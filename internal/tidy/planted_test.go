@@ -1,6 +1,7 @@
 package tidy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -120,6 +121,8 @@ var planted = []struct {
 	{"a rule that is not restated", tidy.Citations, "rest/r.go", "package rest // behaviour §15.3\n", "docs/behaviour.md has no section 15.3"},
 	{"a page of elsewhere", tidy.Citations, "rest/r.go", "package rest // see limits.md\n", "no page of this repository"},
 
+	{"a test that is not there", tidy.NamedTests, "docs/x.md", "see `rest` TestNothing\n", "docs/x.md: there is no TestNothing"},
+
 	{"a long function", tidy.Ratchet, "rest/r.go", "package rest\nfunc (r *R[T]) f() {\n" + strings.Repeat("\n", 69) + "}\n", "func rest/r.go R.f has 71 lines"},
 	{"a long function of a test", tidy.Ratchet, "rest/r_test.go", "package rest\nfunc f() {\n" + strings.Repeat("\n", 119) + "}\n", "has 121 lines"},
 	{"a function of just the limit", tidy.Ratchet, "rest/r.go", "package rest\nfunc f() {\n" + strings.Repeat("\n", 68) + "}\n", ""},
@@ -167,6 +170,18 @@ func TestCitationsAreFoundByNumberOrChapter(t *testing.T) {
 	}))
 	if len(got) != 1 || !strings.Contains(got[0], "no section 21.2") {
 		t.Errorf("got %q, want one complaint about section 21.2", got)
+	}
+}
+
+func TestNamedTestsAreFoundInTheirPackage(t *testing.T) {
+	t.Parallel()
+	got := tidy.NamedTests(plant(t, map[string]string{
+		"rest/r_test.go":  "package rest\nfunc TestRest() {}\n",
+		"other/o_test.go": "package other\nfunc FuzzOther() {}\n",
+		"docs/x.md":       "`rest` TestRest/one, `other` FuzzOther. TestRest\n\n`other` TestRest\n\nFuzzOther\n",
+	}))
+	if want := []string{"docs/x.md: there is no TestRest in other"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

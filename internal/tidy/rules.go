@@ -28,6 +28,7 @@ var Rules = []Rule{
 	{"environment_and_logging", Surroundings},
 	{"words", Words},
 	{"citations", Citations},
+	{"named_tests", NamedTests},
 }
 
 // Docs checks that every package has a doc.go that says what it is.
