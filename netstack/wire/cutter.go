@@ -2,6 +2,10 @@ package wire
 
 import "github.com/weirflow/weir/internal/planted"
 
+// keptRest is how many bytes of memory a Cutter keeps for the next element that spans views:
+// one large record must not cost its channel as much for ever (B61).
+const keptRest = 32 * MaxPayload
+
 // Cutter cuts what arrives on one channel into elements. Its owner feeds it a view's
 // bytes, takes elements until there is none, and feeds it the next.
 type Cutter struct {
@@ -27,7 +31,7 @@ func (c *Cutter) Feed(b []byte, base int64) { c.b, c.base = b, base }
 func (c *Cutter) Next(e *Element) (bool, error) {
 	if c.whole {
 		c.whole = false
-		if c.Reuse {
+		if c.Reuse && cap(c.rest) <= keptRest {
 			c.rest = c.rest[:0]
 		} else {
 			c.rest = nil

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
 	"github.com/weirflow/weir/proto/controlpb"
 	"github.com/weirflow/weir/rpc"
@@ -139,7 +141,24 @@ func (d dialledStream) send(m rpc.Message) error {
 	if err != nil {
 		return err
 	}
+	if size := proto.Size(pb); size > MaxMessageSize {
+		if pb, err = toJobManager(inStead(m, size)); err != nil {
+			return err
+		}
+	}
 	return d.s.Send(pb)
+}
+
+// inStead is what is said if a message is too large to be sent, which would end the session
+// and with it all tasks: a part of a snapshot that cannot be acknowledged is declined.
+func inStead(m rpc.Message, size int) rpc.Message {
+	if ack, ok := m.(rpc.AcknowledgeCheckpoint); ok {
+		return rpc.DeclineCheckpoint{
+			Attempt: ack.Attempt, Checkpoint: ack.Checkpoint, Reason: weir.CheckpointAsyncException,
+			Message: fmt.Sprintf("the acknowledgement has %d bytes, of at most %d: lower execution.checkpointing.data-inline-threshold", size, MaxMessageSize),
+		}
+	}
+	return m
 }
 
 func (d dialledStream) recv() (rpc.Message, error) {

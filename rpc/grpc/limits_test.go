@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -60,4 +62,60 @@ func TestOwnPingsAreAllowed(t *testing.T) {
 	if clientKeepalive.Timeout == 0 || serverKeepalive.Timeout == 0 {
 		t.Error("a dead peer is never found")
 	}
+}
+
+// TestLargeSessionMessages (B62): a graph of 10 MiB and 20,000 state handles pass, and what is too
+// large ends no session: the checkpoint is declined.
+func TestLargeSessionMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jm, tm := &listener{}, &listener{}
+		c := serve(t, jm, gateway{})
+		s, err := c.dialer().Dial(t.Context(), tm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := weir.AttemptID{Job: weir.JobID{1}, N: 1}
+		say := func(handles, inline int) rpc.Message {
+			t.Helper()
+			op := weir.OperatorSubtaskState{Name: "op"}
+			for range handles {
+				op.Elements = append(op.Elements, weir.StateHandle{File: strings.Repeat("f", 60), Length: 1 << 20, CRC: 7})
+			}
+			for range inline {
+				op.Elements = append(op.Elements, weir.StateHandle{Inline: make([]byte, 20<<10)})
+			}
+			jm.heard = nil
+			if err := s.Send(rpc.AcknowledgeCheckpoint{Attempt: a, Checkpoint: 3, State: weir.TaskStateSnapshot{Operators: []weir.OperatorSubtaskState{op}}}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if len(jm.heard) != 1 || len(jm.closed) != 0 {
+				t.Fatalf("heard %d messages, closed by %v", len(jm.heard), jm.closed)
+			}
+			return jm.heard[0]
+		}
+		if ack, ok := say(20_000, 0).(rpc.AcknowledgeCheckpoint); !ok || len(ack.State.Operators[0].Elements) != 20_000 {
+			t.Errorf("20,000 handles: %T", ack)
+		}
+		restored := jm.heard[0].(rpc.AcknowledgeCheckpoint).State.Operators
+		d, ok := say(0, MaxMessageSize/20/1024+1).(rpc.DeclineCheckpoint)
+		if !ok || d.Checkpoint != 3 || d.Attempt != a || !strings.Contains(d.Message, "data-inline-threshold") {
+			t.Errorf("too large: %+v", d)
+		}
+		if _, ok := say(1, 1).(rpc.AcknowledgeCheckpoint); !ok {
+			t.Error("afterwards: no acknowledgement")
+		}
+
+		const graph = 10 << 20
+		deployed := rpc.TaskDeployment{Attempt: a, GraphText: strings.Repeat("g", graph), Restore: restored}
+		deployed.Graph.Vertices = []jobgraph.Vertex{{Operators: []string{"op"}, IDs: make([]weir.OperatorID, 1), Parallelism: 1, MaxParallelism: 1}}
+		if err := jm.sess.Send(rpc.Deploy{Deployment: deployed}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(tm.heard) != 1 || len(tm.heard[0].(rpc.Deploy).Deployment.GraphText) != graph {
+			t.Errorf("a large graph: heard %d messages, closed by %v", len(tm.heard), tm.closed)
+		}
+		c.stop()
+	})
 }
