@@ -68,6 +68,7 @@ func (c *compiler) program(t reflect.Type, path string, key bool) (*program, err
 		p.min += p.ops[i].smallest()
 		p.pointers = p.pointers || p.ops[i].refers()
 	}
+	p.flat = flatOf(p)
 	return p, nil
 }
 

@@ -53,9 +53,10 @@ type program struct {
 	typ      reflect.Type
 	ops      []op
 	schema   string
-	min      int  // least number of bytes of an encoding
-	pointers bool // values refer to other memory
-	local    bool // so are all operations
+	min      int   // least number of bytes of an encoding
+	pointers bool  // values refer to other memory
+	local    bool  // so are all operations
+	flat     *flat // nil if sizes are not to be seen without following pointers
 }
 
 // smallest returns the least number of bytes that an operation writes.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/codec"
+	"github.com/weirflow/weir/netstack/partition"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/statebackend"
 )
@@ -60,15 +61,19 @@ func router[T any](m *member, out operator.Output, c *codec.Codec[T], name strin
 }
 
 // keyWriter encodes records into an output that is partitioned by key. It runs in
-// the producer's chain; a failure of the key function is said to be the key's.
-func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) func(T) {
+// the producer's chain; a failure of the key function is said to be the key's. It is a
+// func(T), or a sourceEnd[T].
+func keyWriter[K comparable, T any](m *member, out operator.Output, c *codec.Codec[T], k KeyedStream[K, T]) any {
 	w := &keyedWriter[K, T]{r: m.run, out: out, values: c, keys: k.keys, key: k.key}
 	w.at = w.r.addSite(site{operator: m.node.logical.Name, part: k.part(), fault: weir.FaultUser})
-	if c.Local() && k.keys.Local() {
-		return w.local()
+	if !c.Local() || !k.keys.Local() {
+		w.value, w.k = new(T), new(K)
+		return w.write
 	}
-	w.value, w.k = new(T), new(K)
-	return w.write
+	if w.appender = out.Appender(); w.appender != nil && c.Flat() {
+		return w
+	}
+	return w.local()
 }
 
 // keyedWriter is the end of a chain at a keyed edge.
@@ -79,6 +84,7 @@ type keyedWriter[K comparable, T any] struct {
 	values      *codec.Codec[T]
 	keys        *codec.Codec[K]
 	key         func(T) K
+	appender    *partition.Appender // used if values are flat; may be nil
 	buf, keyBuf []byte
 	// value and k are where arguments lie that must not lie on the stack.
 	value *T
@@ -86,30 +92,81 @@ type keyedWriter[K comparable, T any] struct {
 }
 
 // local is the writer that encodes its argument where it lies: copying it would cost
-// more than encoding it. It is a closure since a method value costs a call more.
+// more than encoding it. It is a closure since a method value costs a call more, and made
+// by a function that is not inlined since what is called in a copy of it would not be.
+//
+//go:noinline
 func (w *keyedWriter[K, T]) local() func(T) {
-	r, out, at, keyOf, keys, values := w.r, w.out, w.at, w.key, w.keys, w.values
 	return func(v T) {
-		r.at = at
-		key := keyOf(v)
-		hash, ok := keys.HashText(&key)
+		w.r.at = w.at
+		key := w.key(v)
+		hash, ok := w.keys.HashText(&key)
 		if !ok {
-			var err error
-			w.keyBuf, err = keys.AppendLocal(w.keyBuf[:0], &key)
-			if hash, ok = w.hash(err); !ok {
-				return
-			}
+			hash, ok = w.hashLocal(&key)
 		}
-		buf, err := values.AppendLocal(w.buf[:0], &v)
-		if err != nil {
-			r.fail(at, err)
-			return
+		if ok {
+			w.emit(hash, w.r.ts, v)
 		}
-		if cap(buf) > cap(w.buf) {
-			w.buf = buf
-		}
-		out.Emit(hash, r.ts, buf)
 	}
+}
+
+// step is local with an appender, for what it takes.
+//
+//go:noinline
+func (w *keyedWriter[K, T]) step() func(T) {
+	return func(v T) {
+		w.r.at = w.at
+		key := w.key(v)
+		hash, ok := w.keys.HashText(&key)
+		if !ok {
+			hash, ok = w.hashLocal(&key)
+		}
+		if ok && !w.appender.Append(hash, w.r.ts, w.values.Value(&v)) {
+			w.emit(hash, w.r.ts, v)
+		}
+	}
+}
+
+// source is step as a reader calls it: see [sourceEnd].
+//
+//go:noinline
+func (w *keyedWriter[K, T]) source(s *sourceStep[T]) func(int64, T) bool {
+	return func(ts int64, v T) bool {
+		w.r.at = w.at
+		key := w.key(v)
+		hash, ok := w.keys.HashText(&key)
+		if !ok {
+			hash, ok = w.hashLocal(&key)
+		}
+		if ok && !w.appender.Append(hash, ts, w.values.Value(&v)) {
+			w.emit(hash, ts, v)
+		}
+		return s.emitted()
+	}
+}
+
+// emit encodes a record on its own.
+//
+//go:noinline
+func (w *keyedWriter[K, T]) emit(hash uint64, ts int64, v T) {
+	buf, err := w.values.AppendLocal(w.buf[:0], &v)
+	if err != nil {
+		w.r.fail(w.at, err)
+		return
+	}
+	if cap(buf) > cap(w.buf) {
+		w.buf = buf
+	}
+	w.out.Emit(hash, ts, buf)
+}
+
+// hashLocal encodes and hashes a key on the stack; false after a failure.
+//
+//go:noinline
+func (w *keyedWriter[K, T]) hashLocal(k *K) (hash uint64, ok bool) {
+	var err error
+	w.keyBuf, err = w.keys.AppendLocal(w.keyBuf[:0], k)
+	return w.hash(err)
 }
 
 func (w *keyedWriter[K, T]) write(v T) {

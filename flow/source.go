@@ -51,7 +51,13 @@ func From[T any](g *Graph, name string, source Source[T], options ...Option) Str
 	reader := source.Reader()
 	n.require(!isNil(reader))
 	n.user = reader
-	n.fuse = func(m *member, next any) (any, error) { return sourcePoll(m, reader, next.(func(T))), nil }
+	n.join = func(nexts []any) any {
+		if len(nexts) == 1 {
+			return nexts[0]
+		}
+		return join[T](nexts)
+	}
+	n.fuse = func(m *member, next any) (any, error) { return sourcePoll(m, reader, next), nil }
 	return streamOf[T](n)
 }
 
@@ -64,17 +70,42 @@ type sourceStep[T any] struct {
 	to   func(T)
 }
 
-// sourcePoll makes the function that lets a reader emit into the chain.
-func sourcePoll[T any](m *member, reader Reader[T], to func(T)) pollFunc {
-	r := m.run
-	s := &sourceStep[T]{r: r, at: m.site, to: to}
-	emit := func(ts int64, v T) bool {
+// sourceEnd is what may follow a source: an edge that a reader emits into without a step
+// between.
+type sourceEnd[T any] interface {
+	step() func(T)
+	source(s *sourceStep[T]) func(int64, T) bool
+}
+
+// emitted counts a record and says whether the reader may emit more.
+func (s *sourceStep[T]) emitted() bool {
+	r := s.r
+	r.at = s.at
+	s.left--
+	return s.left > 0 && r.err == nil && !r.suspend.Load()
+}
+
+// source makes the function that a reader emits into, of what follows.
+//
+//go:noinline
+func (s *sourceStep[T]) source() func(int64, T) bool {
+	return func(ts int64, v T) bool {
 		s.r.ts = ts
 		s.to(v)
-		r := s.r
-		r.at = s.at
-		s.left--
-		return s.left > 0 && r.err == nil && !r.suspend.Load()
+		return s.emitted()
+	}
+}
+
+// sourcePoll makes the function that lets a reader emit into the chain.
+func sourcePoll[T any](m *member, reader Reader[T], next any) pollFunc {
+	r := m.run
+	s := &sourceStep[T]{r: r, at: m.site}
+	var emit func(int64, T) bool
+	if end, ok := next.(sourceEnd[T]); ok {
+		emit = end.source(s)
+	} else {
+		s.to = next.(func(T))
+		emit = s.source()
 	}
 	m.restore = func() error {
 		splits, restored := r.env.Restored(m.id)

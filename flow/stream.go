@@ -239,6 +239,9 @@ func produces[B any](n *node) {
 func join[B any](nexts []any) any {
 	fns := make([]func(B), len(nexts))
 	for i, f := range nexts {
+		if end, ok := f.(sourceEnd[B]); ok {
+			f = end.step()
+		}
 		fns[i] = f.(func(B))
 	}
 	switch len(fns) {

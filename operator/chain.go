@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/netstack/partition"
 	"github.com/weirflow/weir/statebackend"
 )
 
@@ -32,6 +33,10 @@ type Output interface {
 	// edges and ignored on others. It may wait for a buffer. After the task was
 	// cancelled it drops the record and returns at once.
 	Emit(hash uint64, timestamp int64, payload []byte)
+	// Appender encodes records where they are sent from, which is faster. It is nil if
+	// there is none; what it does not take is to be emitted. While the output is full,
+	// it still takes what fits.
+	Appender() *partition.Appender
 	// EmitTo is Emit for edges of which the user's partitioner chooses the
 	// subpartition, which is less than Subpartitions.
 	EmitTo(subpartition int, timestamp int64, payload []byte)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/netstack/partition"
 	"github.com/weirflow/weir/operator"
 )
 
@@ -37,6 +38,9 @@ var _ operator.Output = (*Output)(nil)
 func (o *Output) Emit(hash uint64, timestamp int64, payload []byte) {
 	o.emit(0, hash, timestamp, payload)
 }
+
+// Appender implements [operator.Output]: there is none.
+func (o *Output) Appender() *partition.Appender { return nil }
 
 // EmitTo implements [operator.Output].
 func (o *Output) EmitTo(subpartition int, timestamp int64, payload []byte) {

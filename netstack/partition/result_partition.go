@@ -45,8 +45,9 @@ type ResultPartition struct {
 	owner          []uint16 // subpartition of each key group
 	next           int      // of the round robin
 	writers        []writer
-	base           int64 // the last timestamp that opened a segment
-	records, bytes int64 // emitted; the atomics below follow at each hand-over
+	appender       *Appender // nil if all records are emitted
+	base           int64     // the last timestamp that opened a segment
+	records, bytes int64     // emitted; the atomics below follow at each hand-over
 	head           [wire.MaxElementHead]byte
 	finished       bool // the last event was broadcast
 	aligns         bool
@@ -100,6 +101,7 @@ func New(o Options) *ResultPartition {
 			p.owner[g] = uint16(weir.KeyGroupOwner(weir.KeyGroup(g), o.MaxParallelism, o.Subpartitions))
 		}
 	}
+	p.appender = newAppender(p)
 	return p
 }
 

@@ -77,6 +77,29 @@ func PutRecordHead(dst []byte, keyed bool, hash uint64, base, timestamp int64, s
 	return n
 }
 
+// PutKeyedHead is PutRecordHead for a record on a keyed edge. It puts the usual head
+// together in a register: a timestamp near the base, and a short record.
+func PutKeyedHead(dst *[MaxElementHead]byte, hash uint64, base, timestamp int64, size int) int {
+	delta := zigzag(timestamp - base)
+	if delta >= 1<<14 || uint(size) >= 1<<13 || timestamp == NoTimestamp {
+		return PutRecordHead(dst[:], true, hash, base, timestamp, size)
+	}
+	body, n, word := uint64(size)+1+1+8, 3, delta
+	if delta >= 1<<7 {
+		body, n, word = body+1, 4, delta&0x7f|0x80|delta>>7<<8
+	}
+	word = word<<8 | uint64(KindTimedRecord)
+	if body < 1<<7 {
+		word = word<<8 | body
+	} else {
+		word = word<<16 | body>>7<<8 | body&0x7f | 0x80
+		n++
+	}
+	binary.LittleEndian.PutUint64(dst[:], word)
+	binary.LittleEndian.PutUint64(dst[n:n+8], hash)
+	return n + 8
+}
+
 // PutWatermark writes a watermark to dst, which has room for [MaxElementHead] bytes,
 // and returns its length.
 func PutWatermark(dst []byte, base, watermark int64) int {

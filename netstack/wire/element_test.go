@@ -263,3 +263,21 @@ func BenchmarkCut(b *testing.B) {
 		}
 	}
 }
+
+func TestKeyedHeadsAreRecordHeads(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var want, got [wire.MaxElementHead]byte
+		size := rapid.SampledFrom([]int{0, 1, 115, 116, 117, 118, 119, 127, 128, 1 << 12, 8191, 8192, 16373, 16384, 1 << 20}).Draw(t, "size")
+		delta := rapid.SampledFrom([]int64{0, 1, -1, 63, 64, -64, -65, 127, 8191, 8192, -8192, -8193, 1 << 40}).Draw(t, "delta")
+		base, hash := rapid.Int64().Draw(t, "base"), rapid.Uint64().Draw(t, "hash")
+		ts := base + delta
+		if rapid.IntRange(0, 5).Draw(t, "timestamp") == 0 {
+			ts = wire.NoTimestamp
+		}
+		n := wire.PutRecordHead(want[:], true, hash, base, ts, size)
+		if k := wire.PutKeyedHead(&got, hash, base, ts, size); k != n || !bytes.Equal(got[:n], want[:n]) {
+			t.Fatalf("%x, want %x", got[:k], want[:n])
+		}
+	})
+}

@@ -31,6 +31,10 @@ func (o *output) Emit(hash uint64, timestamp int64, payload []byte) {
 	}
 }
 
+// Appender is the partition's. What it appends fills no segment, so there is nothing to
+// look after.
+func (o *output) Appender() *partition.Appender { return o.p.Appender() }
+
 // EmitTo appends one record to a subpartition.
 func (o *output) EmitTo(subpartition int, timestamp int64, payload []byte) {
 	waits := o.full && !o.p.Available()
