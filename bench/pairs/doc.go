@@ -7,7 +7,8 @@
 // A caller writes two functions that each do the work once and return a
 // [Sample], mostly by [Wall] or [CPU]. [Run] calls them in turn, alternating who
 // goes first, at least the given number of pairs and never less than eleven, and
-// takes the median of the pairs' ratios. The interval comes from order
+// takes the median of the pairs' ratios. What cannot be measured in turn is compared by
+// [Compare], if its samples are pairs, or by [Medians]. The interval of pairs comes from order
 // statistics: no assumption on the distribution, coverage at least 95 %. A bar is
 // met when the interval's worse end meets it ([Result.CostAtMost],
 // [Result.SpeedAtLeast]).

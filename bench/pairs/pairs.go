@@ -3,6 +3,7 @@ package pairs
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"syscall"
@@ -89,16 +90,12 @@ func Compare(name string, subject, bare []Sample) Result {
 	if n < LeastPairs || n != len(bare) {
 		panic(fmt.Sprintf("%s: %d samples and %d bare ones, want at least %d of each", name, n, len(bare), LeastPairs))
 	}
-	var s, b, ratios []float64
+	var ratios []float64
 	for i, x := range subject {
-		y := bare[i]
-		s = append(s, x.PerUnit())
-		b = append(b, y.PerUnit())
-		ratios = append(ratios, x.PerUnit()/y.PerUnit())
+		ratios = append(ratios, x.PerUnit()/bare[i].PerUnit())
 	}
-	slices.Sort(s)
-	slices.Sort(b)
 	slices.Sort(ratios)
+	s, b := perUnit(subject), perUnit(bare)
 	low, high := medianRanks(n)
 	return Result{
 		Name:              name,
@@ -111,6 +108,59 @@ func Compare(name string, subject, bare []Sample) Result {
 		AllocsPerUnit:     allocsPerUnit(subject),
 		BareAllocsPerUnit: allocsPerUnit(bare),
 	}
+}
+
+// resamples is how often Medians draws the samples anew.
+const resamples = 4000
+
+// Medians compares samples of the subject with bare ones that do not belong to each other
+// in pairs, at least eleven of each: the ratio is that of their medians. The interval is
+// that of the percentile bootstrap: the ratio of samples that are drawn anew from both, with
+// replacement, lies in it with probability 0.95. The same samples have the same interval.
+func Medians(name string, subject, bare []Sample) Result {
+	if len(subject) < LeastPairs || len(bare) < LeastPairs {
+		panic(fmt.Sprintf("%s: %d samples and %d bare ones, want at least %d of each", name, len(subject), len(bare), LeastPairs))
+	}
+	s, b := perUnit(subject), perUnit(bare)
+	low, high := bootstrap(rand.New(rand.NewPCG(1, 2)), s, b, resamples)
+	return Result{
+		Name:              name,
+		Pairs:             min(len(s), len(b)),
+		Cost:              median(s) / median(b),
+		CostLow:           low,
+		CostHigh:          high,
+		SubjectNanos:      median(s),
+		BareNanos:         median(b),
+		AllocsPerUnit:     allocsPerUnit(subject),
+		BareAllocsPerUnit: allocsPerUnit(bare),
+	}
+}
+
+// bootstrap returns the bounds of the ratio of medians of sorted samples.
+func bootstrap(r *rand.Rand, s, b []float64, resamples int) (low, high float64) {
+	drawn := func(from []float64) float64 {
+		again := make([]float64, len(from))
+		for i := range again {
+			again[i] = from[r.IntN(len(from))]
+		}
+		slices.Sort(again)
+		return median(again)
+	}
+	ratios := make([]float64, resamples)
+	for i := range ratios {
+		ratios[i] = drawn(s) / drawn(b)
+	}
+	slices.Sort(ratios)
+	return ratios[resamples*25/1000], ratios[resamples-1-resamples*25/1000]
+}
+
+// perUnit returns the costs, sorted.
+func perUnit(samples []Sample) (v []float64) {
+	for _, x := range samples {
+		v = append(v, x.PerUnit())
+	}
+	slices.Sort(v)
+	return v
 }
 
 func allocsPerUnit(samples []Sample) float64 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand"
+	randv2 "math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,51 @@ func TestBarsAreJudgedByTheWorseEnd(t *testing.T) {
 	}
 	if r.Failed() {
 		t.Error("a result without a bar cannot fail")
+	}
+}
+
+func TestMedians(t *testing.T) {
+	t.Parallel()
+	of := func(costs ...time.Duration) (all []Sample) {
+		for _, c := range costs {
+			all = append(all, Sample{Units: 1, Cost: c})
+		}
+		return all
+	}
+	s := of(60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 900, 900)
+	b := of(20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20)
+	if r := Medians("x", s, b); r.Cost != 3 || r.CostLow != 3 || r.CostHigh < 3 || r.Pairs != 11 || r.SubjectNanos != 60 || r.BareNanos != 20 {
+		t.Errorf("%+v", r)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("too few samples are accepted")
+		}
+	}()
+	Medians("x", s, b[1:])
+}
+
+// The interval of medians must hold the true ratio in about 95 % of experiments.
+func TestIntervalOfMediansCovers(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewSource(1))
+	again := randv2.New(randv2.NewPCG(1, 2))
+	const rounds, n = 400, 31
+	covered := 0
+	for range rounds {
+		draw := func() (all []float64) {
+			for range n {
+				all = append(all, math.Exp(rng.NormFloat64()))
+			}
+			slices.Sort(all)
+			return all
+		}
+		if low, high := bootstrap(again, draw(), draw(), 400); low <= 1 && 1 <= high {
+			covered++
+		}
+	}
+	if share := float64(covered) / rounds; share < 0.93 {
+		t.Fatalf("covered %.3f", share)
 	}
 }
 

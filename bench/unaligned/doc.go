@@ -25,8 +25,8 @@
 // we take off the rest of the record that was being processed when the first barrier came,
 // at the counter where that was longest, and the run's median bare write and bare
 // transaction. The same is taken off the checkpoints of the job without back pressure, which
-// have no rest and few bytes. What is left, ours, is at most 1.5 × theirs, in the median
-// over pairs of checkpoints. A barrier comes to a counter when the first source sent its; a
+// have no rest and few bytes. What is left, ours, is at most 1.5 × theirs: median ÷ median,
+// since checkpoints of two jobs are no pairs. A barrier comes to a counter when the first source sent its; a
 // record that a counter begins between that and its snapshot is not taken off. Neither is
 // what a second barrier waits for that comes when the next record was begun.
 //

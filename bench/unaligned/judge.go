@@ -11,8 +11,7 @@ import (
 // duration, less the rest of the record that was being processed, less a bare write and a
 // bare transaction. It is compared with the row without back pressure.
 func (p *phase) ours(name, of string) pairs.Result {
-	s, b := zip(p.spent(p.row(of)), p.spent(p.row("free")))
-	r := pairs.Compare(name, s, b)
+	r := pairs.Medians(name, p.spent(p.row(of)), p.spent(p.row("free")))
 	r.Note = fmt.Sprintf("duration %v, of which rest of the record %v, bare write %v, bare transaction %v (medians); without back pressure %v",
 		round(p.row(of).median(func(s sample) time.Duration { return s.duration })),
 		round(p.row(of).median(func(s sample) time.Duration { return s.rest })),
@@ -73,8 +72,7 @@ func (p *phase) late(name string) pairs.Result {
 	for _, s := range p.row("unaligned-5ms").samples {
 		unaligned = append(unaligned, pairs.Sample{Units: 1, Cost: s.duration})
 	}
-	s, b := zip(after, unaligned)
-	return pairs.Compare(name, s, b)
+	return pairs.Medians(name, after, unaligned)
 }
 
 // lastSync compares the time from the trigger to the end of the last synchronous part
@@ -86,8 +84,7 @@ func (p *phase) lastSync(name string) pairs.Result {
 		}
 		return all
 	}
-	s, b := zip(all(p.row("tenfold")), all(p.row("once")))
-	r := pairs.Compare(name, s, b)
+	r := pairs.Medians(name, all(p.row("tenfold")), all(p.row("once")))
 	size := func(s sample) time.Duration { return time.Duration(s.inFlight.Captured) }
 	more, usual := p.row("tenfold").median(size), p.row("once").median(size)
 	r.Note = fmt.Sprintf("in flight %.1f MB, which is %.1f times the usual (medians)", float64(more)/1e6, float64(more)/float64(usual))
@@ -104,12 +101,6 @@ func (p *phase) async(name string) pairs.Result {
 		b = append(b, pairs.Sample{Units: 1, Cost: r.nearest(x.info.Triggered)})
 	}
 	return pairs.Compare(name, s, b)
-}
-
-// zip cuts the longer list to the length of the other.
-func zip(a, b []pairs.Sample) ([]pairs.Sample, []pairs.Sample) {
-	n := min(len(a), len(b))
-	return a[:n], b[:n]
 }
 
 func (r *row) median(of func(sample) time.Duration) time.Duration {

@@ -89,11 +89,11 @@ func (p *phase) look(ctx context.Context, c *cluster, b *bare) error {
 func (p *phase) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer t.Flush()
-	fmt.Fprintln(t, "row\tcheckpoint\tduration\trest\tlast sync\tasync\tcaptured\tproven\tunaligned\tbegun\treached, by subtask\t")
+	fmt.Fprintln(t, "row\tcheckpoint\tduration\trest\tlast sync\tasync\tcaptured\tproven\tunaligned\tbegun\treached, by subtask\tsynchronous\t")
 	for _, r := range p.rows {
 		for _, s := range r.samples {
-			fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%v\t%v\t%d\t%d\t%d\t%d\t%v\t\n", r.name, s.info.ID, s.duration, s.rest,
-				s.lastSync, s.async, s.inFlight.Captured, s.inFlight.Bytes, s.unaligned, s.begun, s.reached)
+			fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%v\t%v\t%d\t%d\t%d\t%d\t%v\t%v\t\n", r.name, s.info.ID, s.duration, s.rest,
+				s.lastSync, s.async, s.inFlight.Captured, s.inFlight.Bytes, s.unaligned, s.begun, s.reached, s.sync)
 		}
 	}
 	for _, r := range p.rows {

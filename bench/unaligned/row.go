@@ -53,9 +53,9 @@ const alignedTimeout = time.Second
 // backPressure are the demo's jobs: one without back pressure, unaligned ones of two
 // paces, one that aligns and one that does so for a second.
 func backPressure() *phase {
-	const often = 600 * time.Millisecond
+	const often = 450 * time.Millisecond
 	unaligned := map[string]string{keyUnaligned: "true"}
-	return &phase{lasts: 40 * time.Second, rows: []*row{
+	return &phase{lasts: 36 * time.Second, rows: []*row{
 		{name: "free", interval: often, rate: 2000, weighed: true},
 		{name: "unaligned-5ms", interval: often, rate: 2000, sleep: 5 * time.Millisecond, set: unaligned, weighed: true},
 		{name: "unaligned-50ms", interval: often, rate: 2000, sleep: 50 * time.Millisecond, set: unaligned, weighed: true},
@@ -69,8 +69,8 @@ func backPressure() *phase {
 
 // tenfold are an unaligned job, and one with ten times the buffers.
 func tenfold() *phase {
-	const often = 300 * time.Millisecond
-	return &phase{lasts: 25 * time.Second, rows: []*row{
+	const often = 250 * time.Millisecond
+	return &phase{lasts: 32 * time.Second, rows: []*row{
 		{name: "once", interval: often, rate: 40_000, sleep: 5 * time.Millisecond, set: map[string]string{keyUnaligned: "true"}},
 		{
 			name: "tenfold", interval: often, rate: 40_000, sleep: 5 * time.Millisecond, weighed: true,

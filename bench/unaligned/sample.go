@@ -19,6 +19,7 @@ type sample struct {
 	unaligned int           // subtasks that did not wait for all barriers
 	inFlight  checkpointdemo.InFlight
 	reached   []time.Duration // trigger to synchronous part, by subtask
+	sync      []time.Duration // synchronous part, by subtask
 }
 
 // sampleOf evaluates a checkpoint. Times are the JobManager's, less what subtasks say they
@@ -30,6 +31,7 @@ func sampleOf(info rpc.CheckpointInfo, traces [managers][]span) sample {
 	for _, t := range info.Subtasks {
 		at := t.Acknowledged - t.Metrics.AsyncDuration - t.Metrics.SyncDuration
 		s.reached = append(s.reached, at)
+		s.sync = append(s.sync, t.Metrics.SyncDuration)
 		s.lastSync = max(s.lastSync, at+t.Metrics.SyncDuration)
 		acknowledged = max(acknowledged, t.Acknowledged)
 		if t.Metrics.Unaligned {
