@@ -52,7 +52,7 @@ func (c *Cutter) Next(e *Element) (bool, error) {
 		c.b = nil
 	}
 	if len(c.b) > 0 {
-		c.grow(n)
+		c.grow(n, len(c.b))
 		c.rest, c.restBase = append(c.rest, c.b...), c.base
 		c.b = nil
 	}
@@ -75,20 +75,18 @@ func (c *Cutter) complete(e *Element) (bool, error) {
 			return false, nil
 		}
 		take := min(missing, len(c.b))
-		c.grow(n)
+		c.grow(n, take)
 		c.rest = append(c.rest, c.b[:take]...)
 		c.b = c.b[take:]
 	}
 }
 
-// grow makes room for an element of n bytes, but not for more than comes with a few
-// views: a length is only believed as far as bytes follow it.
-func (c *Cutter) grow(n int) {
-	if n > cap(c.rest) {
-		room := min(n, 2*(len(c.rest)+MaxPayload))
-		if room > cap(c.rest) {
-			c.rest = append(make([]byte, 0, room), c.rest...)
-		}
+// grow makes room for so many more bytes of an element of n, and for as many as there are
+// already: a length is only believed as far as bytes follow it.
+func (c *Cutter) grow(n, more int) {
+	if len(c.rest)+more > cap(c.rest) {
+		room := max(len(c.rest)+more, min(n, 2*(len(c.rest)+MaxPayload)))
+		c.rest = append(make([]byte, 0, room), c.rest...)
 	}
 }
 
