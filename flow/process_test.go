@@ -329,7 +329,30 @@ func TestLongKeysAreRefusedWhereTheyAreMade(t *testing.T) {
 	}
 }
 
-// TestStateIsAMap compares values of both forms with a Go map, over suspensions.
+// memoryValue lies in a table as in memory, mixedValue does not.
+type memoryValue struct {
+	N     int64
+	Small [2]int32
+}
+
+func (v *memoryValue) next(n int64) memoryValue {
+	v.N += n
+	v.Small[1]++
+	return *v
+}
+
+type mixedValue struct {
+	Flag  bool
+	N     int64
+	Small int16
+}
+
+func (v *mixedValue) next(n int64) mixedValue {
+	v.Flag, v.N, v.Small = !v.Flag, v.N+n, v.Small+1
+	return *v
+}
+
+// TestStateIsAMap compares values of all forms with Go maps, over suspensions.
 func TestStateIsAMap(t *testing.T) {
 	t.Parallel()
 	type command struct {
@@ -339,31 +362,45 @@ func TestStateIsAMap(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		fixed, varying := make(map[string]int64), make(map[string]string)
+		pairs, mixed := make(map[string]memoryValue), make(map[string]mixedValue)
 		var task *flowtest.Task
 		job := define(func(g *flow.Graph) {
 			in := flow.Map(flow.From(g, "in", numbers(1)), "commands", func(int) command { return command{} })
 			k := flow.KeyBy(in, "k", func(c command) string { return c.Key })
 			flow.Process(k, "p", func(s *flow.Setup) flow.Processor[string, command, int] {
 				f, v := flow.NewValue[int64](s, "f"), flow.NewValue[string](s, "v")
+				p, m := flow.NewValue[memoryValue](s, "p"), flow.NewValue[mixedValue](s, "m")
 				return flow.ProcessFunc[string, command, int](func(ctx *flow.Context[string], c command, _ *flow.Out[int]) error {
 					text := strings.Repeat("x", int(c.N))
 					switch c.Op {
 					case 0:
 						f.Set(c.N)
 						v.Set(text)
+						p.Set(memoryValue{c.N, [2]int32{1, 2}})
+						m.Set(mixedValue{N: c.N})
+						pairs[c.Key], mixed[c.Key] = memoryValue{c.N, [2]int32{1, 2}}, mixedValue{N: c.N}
 						fixed[c.Key], varying[c.Key] = c.N, text
 					case 1:
 						f.Clear()
 						v.Clear()
+						p.Clear()
+						m.Clear()
+						delete(pairs, c.Key)
+						delete(mixed, c.Key)
 						delete(fixed, c.Key)
 						delete(varying, c.Key)
 					case 2:
 						f.Update(func(n *int64) { *n += c.N })
 						v.Update(func(s *string) { *s += text })
+						p.Update(func(p *memoryValue) { pairs[c.Key] = p.next(c.N) })
+						m.Update(func(m *mixedValue) { mixed[c.Key] = m.next(c.N) })
 						fixed[c.Key] += c.N
 						varying[c.Key] += text
 					case 3:
 						task.Suspend.Store(true)
+					}
+					if p.Get() != pairs[c.Key] || m.Get() != mixed[c.Key] {
+						return fmt.Errorf("key %q: %v %v, want %v %v", c.Key, p.Get(), m.Get(), pairs[c.Key], mixed[c.Key])
 					}
 					n, ok := f.Lookup()
 					want, has := fixed[c.Key]

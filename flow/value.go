@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/codec"
@@ -25,10 +26,13 @@ type Value[T any] struct {
 	at    *cursor
 	table statebackend.Table
 	plain statebackend.Plain // table, if it is both that and of fixed size
-	place *T                 // what is encoded and decoded, so that arguments need no memory
-	buf   []byte
-	hints *[operator.BatchSize]statebackend.Hint
-	none  T
+	// inPlace says that values lie in plain as they do in a program's memory, where
+	// they are aligned to 8 bytes, and that any bytes are a value.
+	inPlace bool
+	place   *T // what is encoded and decoded, so that arguments need no memory
+	buf     []byte
+	hints   *[operator.BatchSize]statebackend.Hint
+	none    T
 }
 
 // NewValue declares a value state.
@@ -70,6 +74,7 @@ func (v *Value[T]) bind(m *member, b statebackend.Backend, at *cursor) error {
 	}
 	if v.codec.FixedSize() > 0 {
 		v.plain, _ = v.table.(statebackend.Plain)
+		v.inPlace = v.codec.IsMemory()
 	}
 	v.m, v.at, v.hints = m, at, new([operator.BatchSize]statebackend.Hint)
 	return nil
@@ -181,13 +186,18 @@ func (v *Value[T]) store(hint statebackend.Hint) {
 
 // Update lets fn change the value, which is the zero value if there was none. It is
 // the fastest way to change a value without pointers, since the entry is looked up
-// once. fn must use no other state, and not keep the pointer.
+// once. fn must use no other state, and not keep the pointer: it may lead to the state
+// itself, whose memory is another key's later on.
 func (v *Value[T]) Update(fn func(w *T)) {
 	if v.plain == nil || v.at.index < 0 {
 		v.update(fn)
 		return
 	}
 	slot, _ := v.plain.SlotPlain(v.at.hash, v.at.key, v.hints[v.at.index])
+	if v.inPlace {
+		fn((*T)(unsafe.Pointer(unsafe.SliceData(slot))))
+		return
+	}
 	if err := v.codec.GetFixed(slot, v.place); err != nil {
 		v.broken(err)
 		return

@@ -112,7 +112,7 @@ type Table interface {
 
 // Plain is what a table may offer beside [Table], for entries without a namespace:
 // the same calls with arguments that fit in registers. Who uses a table for every
-// record looks for it once.
+// record looks for it once. The values of a table that offers it are aligned to 8 bytes.
 type Plain interface {
 	// GetPlain is Table.Get.
 	GetPlain(hash uint64, key []byte, hint Hint) (value []byte, ok bool)
