@@ -10,7 +10,7 @@ import (
 )
 
 // NetworkPool is a process's budget of segments. Memory is allocated when it is first
-// needed, and reused last in, first out.
+// needed; of what is free, that is reused first which has been free for longest.
 type NetworkPool struct {
 	total int
 	used  atomic.Int64 // buffers that local pools gave out and did not get back
@@ -19,7 +19,7 @@ type NetworkPool struct {
 
 	mu struct {
 		sync.Mutex
-		free     []*Buffer
+		free     freeList
 		made     int          // buffers that exist
 		reserved int          // sum of what is set aside for local pools
 		short    []*LocalPool // pools that do not have their smallest size yet, oldest first
@@ -55,21 +55,19 @@ func (n *NetworkPool) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mu.closed = true
-	if out := n.mu.made - len(n.mu.free); out != 0 || n.mu.reserved != 0 || n.exceeding.Load() != 0 {
+	if out := n.mu.made - n.mu.free.n; out != 0 || n.mu.reserved != 0 || n.exceeding.Load() != 0 {
 		return fmt.Errorf("%d out, %d set aside: %w", out, n.mu.reserved, ErrLeaked)
 	}
-	n.mu.free = nil
+	n.mu.free = freeList{}
 	return nil
 }
 
 // availableLocked is how many buffers no local pool owns.
-func (n *NetworkPool) availableLocked() int { return len(n.mu.free) + n.total - n.mu.made }
+func (n *NetworkPool) availableLocked() int { return n.mu.free.n + n.total - n.mu.made }
 
 // takeLocked gets an unowned buffer.
 func (n *NetworkPool) takeLocked() *Buffer {
-	if last := len(n.mu.free) - 1; last >= 0 {
-		b := n.mu.free[last]
-		n.mu.free = n.mu.free[:last]
+	if b := n.mu.free.pop(); b != nil {
 		return b
 	}
 	assert.That(n.mu.made < n.total, "all %d buffers exist", n.total)
@@ -139,7 +137,7 @@ func (n *NetworkPool) put(b *Buffer) {
 		p.deliver(b)
 		return
 	}
-	n.mu.free = append(n.mu.free, b)
+	n.mu.free.push(b)
 	var p *LocalPool
 	if len(n.mu.waiting) > 0 {
 		p = n.mu.waiting[0]
