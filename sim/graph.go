@@ -32,6 +32,8 @@ type Stage struct {
 	Params  randomjob.Params
 	Mode    Mode
 	Options map[string]string
+	// overtakes is the age at which barriers overtake data, if they do on all edges; else 0.
+	overtakes time.Duration
 }
 
 // Mode is how barriers pass.
@@ -82,7 +84,9 @@ func (p *Plan) graph(rng *rand.Rand) {
 			s.Mode = Unaligned // what starts from an exact checkpoint ends exactly
 		}
 		s.Options = s.options(rng, p.Options, exclusive)
-		buffers = max(buffers, buffersOf(s, exclusive))
+		compiled := s.compile()
+		s.overtakes = s.age(compiled)
+		buffers = max(buffers, buffersOf(compiled, exclusive))
 		p.Graph.Stages = append(p.Graph.Stages, s)
 		if g.Once {
 			g.Widths = rng.Uint64() >> 1
@@ -117,8 +121,26 @@ func (s Stage) options(rng *rand.Rand, others map[string]string, exclusive int) 
 	return o
 }
 
-// buffersOf is how many buffers all tasks of a job need at least.
-func buffersOf(s Stage, exclusive int) int {
+// age is Stage.overtakes.
+func (s Stage) age(g *jobgraph.JobGraph) time.Duration {
+	if slices.Contains(g.Aligning(), true) {
+		return 0
+	}
+	switch s.Mode {
+	case Unaligned:
+		return time.Nanosecond
+	case TimesOut:
+		age, err := time.ParseDuration(s.Options["execution.checkpointing.aligned-checkpoint-timeout"])
+		if err != nil {
+			panic(err)
+		}
+		return age
+	}
+	return 0
+}
+
+// compile is the stage's graph as it will run.
+func (s Stage) compile() *jobgraph.JobGraph {
 	program, err := randomjob.Job.Build(s.Params.Map())
 	if err != nil {
 		panic(err)
@@ -127,6 +149,11 @@ func buffersOf(s Stage, exclusive int) int {
 	if err != nil {
 		panic(err)
 	}
+	return g
+}
+
+// buffersOf is how many buffers all tasks of a job need at least.
+func buffersOf(g *jobgraph.JobGraph, exclusive int) int {
 	n := 0
 	for _, e := range g.Edges {
 		producers, consumers := g.Vertices[e.From].Parallelism, g.Vertices[e.To].Parallelism

@@ -185,7 +185,8 @@ func (o *Oracle) sent(by *instance, m rpc.Message) {
 			o.mu.runs[m.Barrier.ID] = o.mu.attempts
 		}
 		if o.mu.pending != m.Barrier.ID && o.mu.linked[m.Barrier.ID].Number == 0 {
-			o.mu.pending, o.mu.still.since = m.Barrier.ID, o.w.now()
+			o.mu.pending = m.Barrier.ID
+			o.mu.still.asks(o.w.now())
 		}
 	case rpc.NotifyCheckpointAborted:
 		if m.Attempt.Job != o.mu.job {
@@ -228,6 +229,7 @@ func (o *Oracle) deployedLocked(by *instance, d rpc.TaskDeployment) {
 		return // by one who does not know that the job is over
 	}
 	o.mu.attempts++
+	o.mu.still.restarts()
 	leader, err := o.reg.Leader(context.Background())
 	if err != nil || leader.Epoch != d.Attempt.Epoch {
 		return // overtaken, and does not know it: its deployments are refused, or end with it

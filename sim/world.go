@@ -355,6 +355,7 @@ func (w *World) rush() {
 	}
 	w.pass(w.Plan.Tick + time.Millisecond)
 	w.checkStarvation()
+	w.checkPromptness()
 }
 
 // fail ends the life with all that is known about it.

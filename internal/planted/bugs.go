@@ -19,6 +19,7 @@ const (
 	QueuedTooMany    Bug = "queued too many"    // those behind the barrier are captured too
 	BatchNotCaptured Bug = "batch not captured" // the suspended rest of a batch
 	HalfNotCaptured  Bug = "half not captured"  // the beginning of a record that was cut off
+	AnnouncementLost Bug = "announcement lost"  // of a barrier that stands behind data
 	ChunkDropped     Bug = "chunk dropped"      // the last of a channel is not written
 	RecoveredByAll   Bug = "recovered by all"   // consumers do not look at key groups
 
@@ -50,7 +51,7 @@ const (
 // Bugs are all of them.
 var Bugs = []Bug{
 	ResumeForgotten, CreditTwice, HalfRecordDropped, BarrierOvertakes, AlignmentSkipped, SuspendedRecordSkipped,
-	OvertakenOneLess, QueuedOneLess, QueuedTooMany, BatchNotCaptured, HalfNotCaptured, ChunkDropped, RecoveredByAll,
+	OvertakenOneLess, QueuedOneLess, QueuedTooMany, BatchNotCaptured, HalfNotCaptured, AnnouncementLost, ChunkDropped, RecoveredByAll,
 	SnapshotNotCopied, AcknowledgedBeforeUploaded, KeyGroupSkipped, TimersNotRestored, SplitsReassigned,
 	ElementsDealtTwice, KeyGroupsNotDealt,
 	BuffersLost, OldEpochObeyed, OlderNotCancelled,
