@@ -22,6 +22,7 @@ const (
 	AnnouncementLost Bug = "announcement lost"  // of a barrier that stands behind data
 	ChunkDropped     Bug = "chunk dropped"      // the last of a channel is not written
 	RecoveredByAll   Bug = "recovered by all"   // consumers do not look at key groups
+	FilterOffByOne   Bug = "filter off by one"  // they take one key group more than is theirs
 
 	// State and snapshots.
 	SnapshotNotCopied          Bug = "snapshot not copied"          // pages are written while a snapshot holds them
@@ -51,7 +52,7 @@ const (
 // Bugs are all of them.
 var Bugs = []Bug{
 	ResumeForgotten, CreditTwice, HalfRecordDropped, BarrierOvertakes, AlignmentSkipped, SuspendedRecordSkipped,
-	OvertakenOneLess, QueuedOneLess, QueuedTooMany, BatchNotCaptured, HalfNotCaptured, AnnouncementLost, ChunkDropped, RecoveredByAll,
+	OvertakenOneLess, QueuedOneLess, QueuedTooMany, BatchNotCaptured, HalfNotCaptured, AnnouncementLost, ChunkDropped, RecoveredByAll, FilterOffByOne,
 	SnapshotNotCopied, AcknowledgedBeforeUploaded, KeyGroupSkipped, TimersNotRestored, SplitsReassigned,
 	ElementsDealtTwice, KeyGroupsNotDealt,
 	BuffersLost, OldEpochObeyed, OlderNotCancelled,

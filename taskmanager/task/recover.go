@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/snapshotmeta"
@@ -56,6 +57,9 @@ func (t *Task) recovered(r *rpc.RecoveredChannel) (into input.RecoveredChannel, 
 		return into, fmt.Errorf("deployment with data in flight to input %d for several subtasks, though it is not keyed", r.Gate)
 	}
 	groups, most := t.keyGroups(), t.vertex.MaxParallelism
+	if planted.Is(planted.FilterOffByOne) {
+		groups.Last++
+	}
 	into.Keep = func(hash uint64) bool { return groups.Contains(weir.KeyGroupOf(hash, most)) }
 	return into, nil
 }
