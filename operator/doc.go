@@ -5,7 +5,7 @@
 // [Enumerator]. It must not know how tasks are scheduled, and nothing here
 // knows the types of records: package flow fuses typed user functions behind
 // these interfaces once per attempt, and from then on the runtime hands over
-// bytes and gets bytes.
+// bytes and gets bytes, or lends the place where they are to be.
 //
 // A TaskManager asks the catalog to build the program named by a deployment,
 // compares the graph's hash, asks for the vertex's chain, opens it, and then

@@ -8,7 +8,7 @@
 //
 // The task calls Emit or, with a user's partitioner, EmitTo, and Watermark, Status,
 // BroadcastEvent and BroadcastBarrier, all from its one goroutine. Where a keyed record
-fits into the segment, [Appender] encodes it there. It asks Available
+// fits into the segment, [Appender] encodes it there. It asks Available
 // before it takes more input, calls FlushIfRequested between records and FlushAll
 // before it sleeps (DECISIONS 19). A reader calls
 // [Subpartition.Attach] once, then [Subpartition.Poll] until nothing is available;
