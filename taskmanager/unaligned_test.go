@@ -190,6 +190,40 @@ func TestNoCheckpointWaitsForTheEndOfASecondRecord(t *testing.T) {
 	})
 }
 
+// TestLateBarrierDoesNotFindTheNextRecordBegun: the sources' barriers come 0.4 ms after each
+// other, and between them a record of 2 ms may end. The next one waits for the second
+// barrier, so that a checkpoint takes at most what is left of a record.
+func TestLateBarrierDoesNotFindTheNextRecordBegun(t *testing.T) {
+	inCluster(t, 2, nil, func(c *cluster) {
+		c.catalog.size, c.catalog.perCount, c.catalog.limit = 450, 2*time.Millisecond, 1<<30
+		j := c.newOvertakingJob(2, 2)
+		j.deploy(0, nil)
+		c.heard(10 * time.Second)
+		trigger := func(source int, id weir.CheckpointID) {
+			o := overtaking
+			o.Location = fmt.Sprintf("chk-%d", id)
+			j.workerOf(source).say(rpc.TriggerCheckpoint{Attempt: j.attempt(0, source), Barrier: weir.Barrier{ID: id, Options: o}})
+		}
+		for id := weir.CheckpointID(1); id < 60; id++ { // 0.1 ms later in a record each
+			trigger(int(id)%2, id)
+			c.heard(400 * time.Microsecond)
+			trigger(1-int(id)%2, id)
+			acks := 0
+			for _, m := range c.heard(1700 * time.Microsecond) {
+				if a, ok := m.(rpc.AcknowledgeCheckpoint); ok && a.Checkpoint == id {
+					acks++
+				}
+			}
+			late := c.heard(8 * time.Millisecond)
+			if acks != 4 {
+				t.Errorf("%d of 4 acknowledged checkpoint %d before a second record ended; then %v", acks, id, late)
+			}
+		}
+		j.cancel()
+		c.heard(time.Second)
+	})
+}
+
 // checkInFlight compares what was captured with the numbers that were emitted and not
 // counted.
 func checkInFlight(c *cluster, acks []rpc.AcknowledgeCheckpoint, size int) {

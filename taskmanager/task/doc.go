@@ -15,7 +15,8 @@
 // polls in a fixed order and sleeps in one place:
 //
 //  1. letters, the most urgent first;
-//  2. barriers that overtake in the inputs, also while a batch is suspended;
+//  2. barriers that overtake in the inputs, also while a batch is suspended; if the first
+//     of a checkpoint are in, it waits a moment for the others (linger.go);
 //  3. if every output has room: some of the timers that are due, then a batch of records
 //     or a poll of the source; then outputs publish what a flush asked for;
 //  4. if an output has no room, or nothing was found: everything is published, and

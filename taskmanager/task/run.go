@@ -52,6 +52,9 @@ func (t *Task) loop(ctx context.Context) error {
 				return err
 			}
 		}
+		if t.linger(ctx) {
+			continue
+		}
 		if t.ended && t.snapshot.Running() == 0 {
 			return nil
 		}

@@ -96,6 +96,7 @@ type Task struct {
 	debloatTimer            *group.Timer
 
 	timersDue bool
+	lingering lingering
 	// held is a trigger that waits until the last input has ended (behaviour §13).
 	held *trigger
 	// opsFinished and ended: operators have emitted their last; outputs have ended.
