@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -59,6 +60,18 @@ func checkPlot(path string) error {
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("--plot %s: its directory: %w", path, err)}
+	}
+	_, err = os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644) // what it holds stays until there is a new picture
+	if err != nil {
+		return usageError{fmt.Errorf("--plot cannot be written: %w", err)}
+	}
+	if err := f.Close(); err != nil {
+		return usageError{fmt.Errorf("--plot cannot be written: %w", err)}
+	}
+	if isNew {
+		return os.Remove(path)
 	}
 	return nil
 }

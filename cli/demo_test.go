@@ -240,12 +240,16 @@ func TestPlotIsRefusedBeforeTheExperiment(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "dir.svg"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for path, wrong := range map[string]string{
 		filepath.Join(dir, "x.svg"):         "",
 		filepath.Join(dir, "x.png"):         "must end in .svg",
 		filepath.Join(dir, "none", "x.svg"): "no such file",
 		filepath.Join(file, "x.svg"):        "not a directory",
 		filepath.Join(dir, "svg"):           "must end in .svg",
+		filepath.Join(dir, "dir.svg"):       "is a directory",
 	} {
 		var usage usageError
 		err := checkPlot(path)
