@@ -34,6 +34,18 @@ func TestKeyGroups(t *testing.T) {
 			}
 		}
 	})
+	// The numbers of the case are Flink's, of another hash; the rule is DECISIONS 20.
+	t.Run("O-KG-03_group_and_owner_of_a_hash", func(t *testing.T) {
+		t.Parallel()
+		for hash, want := range map[uint64][2]int{
+			42: {0, 0}, 29 << 57: {29, 0}, 64<<57 - 1: {63, 1}, 64 << 57: {64, 2}, 80 << 57: {80, 2}, math.MaxUint64: {127, 3},
+		} {
+			group := weir.KeyGroupOf(hash, 128)
+			if owner := weir.KeyGroupOwner(group, 128, 4); int(group) != want[0] || owner != want[1] {
+				t.Errorf("hash %x: key group %d of subtask %d, want %v", hash, group, owner, want)
+			}
+		}
+	})
 	t.Run("O-KG-04_handles_restricted_to_the_new_ranges", func(t *testing.T) {
 		t.Parallel()
 		handles := []weir.KeyGroupRange{weir.KeyGroupRangeOf(10, 2, 0), weir.KeyGroupRangeOf(10, 2, 1)}
