@@ -198,7 +198,7 @@ func TestLateBarrierDoesNotFindTheNextRecordBegun(t *testing.T) {
 		c.catalog.size, c.catalog.perCount, c.catalog.limit = 450, 2*time.Millisecond, 1<<30
 		j := c.newOvertakingJob(2, 2)
 		j.deploy(0, nil)
-		c.heard(10 * time.Second)
+		c.heard(300 * time.Millisecond)
 		trigger := func(source int, id weir.CheckpointID) {
 			o := overtaking
 			o.Location = fmt.Sprintf("chk-%d", id)
