@@ -213,7 +213,7 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 				t.State = snapshotmeta.RebaseState(t.State, location, dir) // location "": the same store, wherever a host has mounted it
 			}
 		}
-		s.Channels = snapshotmeta.RebaseChannels(s.Channels, "", dir)
+		s.Channels = snapshotmeta.RebaseChannels(s.Channels, location, dir)
 	}
 	return SnapshotLoaded{Run: a.Run, Snapshot: s, Coordinators: states}
 }
