@@ -5,6 +5,9 @@ func (s *Store) FailTemp(at string, err error) {
 	s.wrap = func(f tempFile) tempFile { return &failingFile{tempFile: f, at: at, err: err} }
 }
 
+// Probe is what Open does to see whether the directory can be written.
+func (s *Store) Probe() error { return s.probe() }
+
 type failingFile struct {
 	tempFile
 	at  string

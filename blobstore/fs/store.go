@@ -40,7 +40,8 @@ type Store struct {
 var _ blobstore.Store = (*Store)(nil)
 
 // Open opens the directory for writing, makes it if it is missing, and proves by a
-// probe that files can be made in it.
+// probe that files can be made in it, or could if there were room: what is in a full
+// directory can be read, and removed.
 func Open(dir string) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -169,6 +169,23 @@ func TestFullDiskIsAClearErrorAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestFullDirectoryCanBeOpened(t *testing.T) {
+	s := open(t, t.TempDir())
+	for at, full := range map[string]error{"write": syscall.ENOSPC, "close": syscall.EDQUOT} {
+		s.FailTemp(at, full)
+		if err := s.Probe(); err != nil {
+			t.Errorf("%v at %s: %v", full, at, err)
+		}
+	}
+	s.FailTemp("write", syscall.EIO)
+	if err := s.Probe(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a broken disk: %v", err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(s.Location(), fs.TempDir)); err != nil || len(entries) != 0 {
+		t.Errorf("left %v, %v", entries, err)
+	}
+}
+
 func TestEmptyDirectoriesGo(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

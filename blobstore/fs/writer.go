@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weirflow/weir/blobstore"
@@ -160,8 +161,17 @@ func (s *Store) createTemp() (name string, f tempFile, err error) {
 	return name, file, nil
 }
 
-// probe proves that a file can be made and written.
+// probe proves that a file can be made and written, if there is room.
 func (s *Store) probe() error {
+	err := s.probeRoom()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return nil
+	}
+	return err
+}
+
+// probeRoom is probe where a full directory is an error.
+func (s *Store) probeRoom() error {
 	name, f, err := s.createTemp()
 	if err != nil {
 		return err

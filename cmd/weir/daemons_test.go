@@ -173,8 +173,9 @@ func TestDaemonsEndOnSignals(t *testing.T) {
 	}
 }
 
-// A checkpoint directory that is full fails checkpoints, and nothing else; when there
-// is room again they go on.
+// A checkpoint directory that is full fails checkpoints, and nothing else: daemons that
+// were killed come back meanwhile, with their jobs. When there is room again checkpoints
+// go on.
 func TestFullCheckpointDirectoryFailsCheckpointsOnly(t *testing.T) {
 	t.Parallel()
 	c := emptyCluster(t, built(t, weirBinary))
@@ -200,13 +201,16 @@ func TestFullCheckpointDirectoryFailsCheckpointsOnly(t *testing.T) {
 	if r := c.attempt("submit", "checkpoint-demo", "--name", "other"); r.code != 1 || !strings.Contains(r.stderr, "no space left") || !strings.Contains(r.stderr, "hint: is the checkpoint directory writable") {
 		t.Errorf("submit: exit code %d: %s", r.code, r.stderr)
 	}
+	if d, err := c.client.Get(c.ctx, job); err != nil || d.Restarts != 0 {
+		t.Errorf("%d restarts, %v", d.Restarts, err)
+	}
+	c.jm.kill()
+	c.startJobManager()
+	c.await(job, "it runs again", client.Running)
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
 	c.awaitCheckpoint(job, info.ID)
-	if d, err := c.client.Get(c.ctx, job); err != nil || d.Restarts != 0 {
-		t.Errorf("%d restarts, %v", d.Restarts, err)
-	}
 }
 
 // A data directory without room ends the JobManager with what to do and without etcd's
