@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,15 +17,24 @@ import (
 	"github.com/weirflow/weir/rpc"
 )
 
-// trouble is user code that goes wrong in one place, and works in all others.
-type trouble struct {
+// trouble is user code that goes wrong in one place, and works in all others. Which
+// place that is changes between jobs, while a builder of the last one may still run:
+// the cancelled attempt does not wait for it.
+type trouble struct{ now atomic.Pointer[fault] }
+
+type fault struct {
 	place string
 	how   func() error
 }
 
+func (x *trouble) is(place string) bool {
+	f := x.now.Load()
+	return f != nil && f.place == place
+}
+
 func (x *trouble) at(place string) error {
-	if place == x.place {
-		return x.how()
+	if f := x.now.Load(); f != nil && f.place == place {
+		return f.how()
 	}
 	return nil
 }
@@ -61,7 +71,7 @@ func (e enumerating) Assign(ctx context.Context, n int) ([][][]byte, error) {
 }
 
 func (r *troubledReader) Poll(emit func(int64, string) bool) (operator.SourceStatus, error) {
-	if r.x.place == "status" {
+	if r.x.is("status") {
 		return operator.SourceEnd + 1, nil
 	}
 	if err := r.x.at("poll"); err != nil {
@@ -112,7 +122,7 @@ func TestFaultsOfUserCodeNameTheOperator(t *testing.T) {
 		"enumerator": "source", "poll": "source", "open": "map", "map": "map", "close": "map", "process": "count", "sink": "sink", "status": "source",
 	} {
 		for _, way := range ways {
-			x.place, x.how = place, way.how
+			x.now.Store(&fault{place, way.how})
 			want, stack := way.message, way.stack
 			if place == "status" {
 				want, stack = "the reader returned source status 3", ""
@@ -134,7 +144,7 @@ func TestFaultsOfUserCodeNameTheOperator(t *testing.T) {
 			}
 		}
 	}
-	x.place = ""
+	x.now.Store(nil)
 	if d := runTroubled(t, c); d.Status != rpc.JobFinished {
 		t.Errorf("after all that a good job is %s: %v", d.Status, d.Failure)
 	}
@@ -142,7 +152,8 @@ func TestFaultsOfUserCodeNameTheOperator(t *testing.T) {
 
 func TestBuilderThatExitsIsRefused(t *testing.T) {
 	t.Parallel()
-	x := &trouble{place: "builder", how: func() error { runtime.Goexit(); return nil }}
+	x := &trouble{}
+	x.now.Store(&fault{"builder", func() error { runtime.Goexit(); return nil }})
 	c := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{troubledJob(x)}})
 	_, err := c.Gateway().Submit(t.Context(), rpc.SubmitRequest{Entrypoint: "troubled"})
 	if err == nil || !strings.Contains(err.Error(), `build job "troubled": the builder ended its goroutine by runtime.Goexit`) {
