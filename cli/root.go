@@ -121,13 +121,8 @@ func (a *app) root() *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q%s", args[0], suggestion(cmd, args[0]))}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.Err)
@@ -146,10 +141,18 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(
 		a.submitCommand(), a.runCommand(), a.listCommand(), a.showCommand(), a.cancelCommand(),
-		a.checkpointsCommand(), a.backpressureCommand(), a.planCommand(), a.demoCommand(),
+		a.checkpointsCommand(), a.checkpointCommand(), a.backpressureCommand(), a.planCommand(), a.demoCommand(),
 		a.jobManagerCommand(), a.taskManagerCommand(),
 	)
 	return root
+}
+
+// noSuchCommand is the check of arguments of a command that only groups others.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unknown command %q%s", args[0], suggestion(cmd, args[0]))}
+	}
+	return nil
 }
 
 func suggestion(cmd *cobra.Command, arg string) string {
