@@ -434,6 +434,282 @@ func (*ClusterRequest) Descriptor() ([]byte, []int) {
 	return file_client_proto_rawDescGZIP(), []int{7}
 }
 
+// SnapshotRequest asks for a checkpoint or a savepoint now. It is answered when there is
+// one; a second request with the same id gets the first one's answer.
+type SnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Kind          uint32                 `protobuf:"varint,3,opt,name=kind,proto3" json:"kind,omitempty"`    // weir.SnapshotKind
+	Target        string                 `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"` // of a savepoint: a directory; empty: the cluster's or the job's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
+	mi := &file_client_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRequest) ProtoMessage() {}
+
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SnapshotRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *SnapshotRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+type SnapshotReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    int64                  `protobuf:"varint,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Duration      int64                  `protobuf:"varint,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotReply) Reset() {
+	*x = SnapshotReply{}
+	mi := &file_client_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotReply) ProtoMessage() {}
+
+func (x *SnapshotReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotReply.ProtoReflect.Descriptor instead.
+func (*SnapshotReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SnapshotReply) GetCheckpoint() int64 {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return 0
+}
+
+func (x *SnapshotReply) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SnapshotReply) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SnapshotReply) GetDuration() int64 {
+	if x != nil {
+		return x.Duration
+	}
+	return 0
+}
+
+// StopRequest asks for the end of a job with a savepoint. It is answered when the job has
+// ended, or will not.
+type StopRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Drain         bool                   `protobuf:"varint,3,opt,name=drain,proto3" json:"drain,omitempty"`
+	Target        string                 `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopRequest) Reset() {
+	*x = StopRequest{}
+	mi := &file_client_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopRequest) ProtoMessage() {}
+
+func (x *StopRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
+func (*StopRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StopRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *StopRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *StopRequest) GetDrain() bool {
+	if x != nil {
+		return x.Drain
+	}
+	return false
+}
+
+func (x *StopRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+type StopReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    int64                  `protobuf:"varint,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Status        uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`  // of the job
+	Failure       string                 `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"` // why the job has not ended though there is a savepoint
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopReply) Reset() {
+	*x = StopReply{}
+	mi := &file_client_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopReply) ProtoMessage() {}
+
+func (x *StopReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopReply.ProtoReflect.Descriptor instead.
+func (*StopReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *StopReply) GetCheckpoint() int64 {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return 0
+}
+
+func (x *StopReply) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *StopReply) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *StopReply) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 type JobSummary struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Job            []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -453,7 +729,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_client_proto_msgTypes[8]
+	mi := &file_client_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +741,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[8]
+	mi := &file_client_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +754,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{8}
+	return file_client_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JobSummary) GetJob() []byte {
@@ -572,7 +848,7 @@ type TaskDetail struct {
 
 func (x *TaskDetail) Reset() {
 	*x = TaskDetail{}
-	mi := &file_client_proto_msgTypes[9]
+	mi := &file_client_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +860,7 @@ func (x *TaskDetail) String() string {
 func (*TaskDetail) ProtoMessage() {}
 
 func (x *TaskDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[9]
+	mi := &file_client_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +873,7 @@ func (x *TaskDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskDetail.ProtoReflect.Descriptor instead.
 func (*TaskDetail) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{9}
+	return file_client_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TaskDetail) GetAttempt() *controlpb.Attempt {
@@ -652,13 +928,15 @@ type JobDetail struct {
 	Tasks         []*TaskDetail          `protobuf:"bytes,6,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Failure       *controlpb.Failure     `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
 	RestoredFrom  string                 `protobuf:"bytes,8,opt,name=restored_from,json=restoredFrom,proto3" json:"restored_from,omitempty"`
+	Savepoint     string                 `protobuf:"bytes,9,opt,name=savepoint,proto3" json:"savepoint,omitempty"` // that it was stopped with
+	Stopping      string                 `protobuf:"bytes,10,opt,name=stopping,proto3" json:"stopping,omitempty"`  // request id of a stop that is under way
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobDetail) Reset() {
 	*x = JobDetail{}
-	mi := &file_client_proto_msgTypes[10]
+	mi := &file_client_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +948,7 @@ func (x *JobDetail) String() string {
 func (*JobDetail) ProtoMessage() {}
 
 func (x *JobDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[10]
+	mi := &file_client_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +961,7 @@ func (x *JobDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDetail.ProtoReflect.Descriptor instead.
 func (*JobDetail) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{10}
+	return file_client_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobDetail) GetSummary() *JobSummary {
@@ -742,6 +1020,20 @@ func (x *JobDetail) GetRestoredFrom() string {
 	return ""
 }
 
+func (x *JobDetail) GetSavepoint() string {
+	if x != nil {
+		return x.Savepoint
+	}
+	return ""
+}
+
+func (x *JobDetail) GetStopping() string {
+	if x != nil {
+		return x.Stopping
+	}
+	return ""
+}
+
 type SubtaskCheckpoint struct {
 	state         protoimpl.MessageState       `protogen:"open.v1"`
 	Vertex        string                       `protobuf:"bytes,1,opt,name=vertex,proto3" json:"vertex,omitempty"`
@@ -754,7 +1046,7 @@ type SubtaskCheckpoint struct {
 
 func (x *SubtaskCheckpoint) Reset() {
 	*x = SubtaskCheckpoint{}
-	mi := &file_client_proto_msgTypes[11]
+	mi := &file_client_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +1058,7 @@ func (x *SubtaskCheckpoint) String() string {
 func (*SubtaskCheckpoint) ProtoMessage() {}
 
 func (x *SubtaskCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[11]
+	mi := &file_client_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +1071,7 @@ func (x *SubtaskCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubtaskCheckpoint.ProtoReflect.Descriptor instead.
 func (*SubtaskCheckpoint) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{11}
+	return file_client_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SubtaskCheckpoint) GetVertex() string {
@@ -830,7 +1122,7 @@ type CheckpointInfo struct {
 
 func (x *CheckpointInfo) Reset() {
 	*x = CheckpointInfo{}
-	mi := &file_client_proto_msgTypes[12]
+	mi := &file_client_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +1134,7 @@ func (x *CheckpointInfo) String() string {
 func (*CheckpointInfo) ProtoMessage() {}
 
 func (x *CheckpointInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[12]
+	mi := &file_client_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +1147,7 @@ func (x *CheckpointInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointInfo.ProtoReflect.Descriptor instead.
 func (*CheckpointInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{12}
+	return file_client_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CheckpointInfo) GetId() int64 {
@@ -956,7 +1248,7 @@ type CheckpointList struct {
 
 func (x *CheckpointList) Reset() {
 	*x = CheckpointList{}
-	mi := &file_client_proto_msgTypes[13]
+	mi := &file_client_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1260,7 @@ func (x *CheckpointList) String() string {
 func (*CheckpointList) ProtoMessage() {}
 
 func (x *CheckpointList) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[13]
+	mi := &file_client_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1273,7 @@ func (x *CheckpointList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointList.ProtoReflect.Descriptor instead.
 func (*CheckpointList) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{13}
+	return file_client_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CheckpointList) GetJob() []byte {
@@ -1038,7 +1330,7 @@ type PlanReply struct {
 
 func (x *PlanReply) Reset() {
 	*x = PlanReply{}
-	mi := &file_client_proto_msgTypes[14]
+	mi := &file_client_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1342,7 @@ func (x *PlanReply) String() string {
 func (*PlanReply) ProtoMessage() {}
 
 func (x *PlanReply) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[14]
+	mi := &file_client_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1355,7 @@ func (x *PlanReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanReply.ProtoReflect.Descriptor instead.
 func (*PlanReply) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{14}
+	return file_client_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PlanReply) GetGraph() *controlpb.JobGraph {
@@ -1105,7 +1397,7 @@ type TaskManagerInfo struct {
 
 func (x *TaskManagerInfo) Reset() {
 	*x = TaskManagerInfo{}
-	mi := &file_client_proto_msgTypes[15]
+	mi := &file_client_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1409,7 @@ func (x *TaskManagerInfo) String() string {
 func (*TaskManagerInfo) ProtoMessage() {}
 
 func (x *TaskManagerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[15]
+	mi := &file_client_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1422,7 @@ func (x *TaskManagerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskManagerInfo.ProtoReflect.Descriptor instead.
 func (*TaskManagerInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{15}
+	return file_client_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskManagerInfo) GetRegistration() *controlpb.Register {
@@ -1168,7 +1460,7 @@ type ClusterInfo struct {
 
 func (x *ClusterInfo) Reset() {
 	*x = ClusterInfo{}
-	mi := &file_client_proto_msgTypes[16]
+	mi := &file_client_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1472,7 @@ func (x *ClusterInfo) String() string {
 func (*ClusterInfo) ProtoMessage() {}
 
 func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[16]
+	mi := &file_client_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1485,7 @@ func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterInfo.ProtoReflect.Descriptor instead.
 func (*ClusterInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{16}
+	return file_client_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ClusterInfo) GetClusterId() string {
@@ -1275,7 +1567,33 @@ const file_client_proto_rawDesc = "" +
 	"JobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\r\n" +
 	"\vCancelReply\"\x10\n" +
-	"\x0eClusterRequest\"\xa7\x02\n" +
+	"\x0eClusterRequest\"n\n" +
+	"\x0fSnapshotRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\x12\x16\n" +
+	"\x06target\x18\x04 \x01(\tR\x06target\"u\n" +
+	"\rSnapshotReply\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\x03R\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1a\n" +
+	"\bduration\x18\x04 \x01(\x03R\bduration\"l\n" +
+	"\vStopRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05drain\x18\x03 \x01(\bR\x05drain\x12\x16\n" +
+	"\x06target\x18\x04 \x01(\tR\x06target\"q\n" +
+	"\tStopReply\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\x03R\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\rR\x06status\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\"\xa7\x02\n" +
 	"\n" +
 	"JobSummary\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x12\n" +
@@ -1299,7 +1617,7 @@ const file_client_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\rR\x05state\x12!\n" +
 	"\ftask_manager\x18\x04 \x01(\tR\vtaskManager\x120\n" +
 	"\x05stats\x18\x05 \x01(\v2\x1a.weir.control.v1.TaskStatsR\x05stats\x12\x18\n" +
-	"\afailure\x18\x06 \x01(\tR\afailure\"\x94\x04\n" +
+	"\afailure\x18\x06 \x01(\tR\afailure\"\xce\x04\n" +
 	"\tJobDetail\x124\n" +
 	"\asummary\x18\x01 \x01(\v2\x1a.weir.client.v1.JobSummaryR\asummary\x12\x1d\n" +
 	"\n" +
@@ -1309,7 +1627,10 @@ const file_client_proto_rawDesc = "" +
 	"\x05graph\x18\x05 \x01(\v2\x19.weir.control.v1.JobGraphR\x05graph\x120\n" +
 	"\x05tasks\x18\x06 \x03(\v2\x1a.weir.client.v1.TaskDetailR\x05tasks\x122\n" +
 	"\afailure\x18\a \x01(\v2\x18.weir.control.v1.FailureR\afailure\x12#\n" +
-	"\rrestored_from\x18\b \x01(\tR\frestoredFrom\x1a9\n" +
+	"\rrestored_from\x18\b \x01(\tR\frestoredFrom\x12\x1c\n" +
+	"\tsavepoint\x18\t \x01(\tR\tsavepoint\x12\x1a\n" +
+	"\bstopping\x18\n" +
+	" \x01(\tR\bstopping\x1a9\n" +
 	"\vParamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1359,7 +1680,7 @@ const file_client_proto_rawDesc = "" +
 	"\acode_id\x18\x03 \x01(\tR\x06codeId\x12D\n" +
 	"\rtask_managers\x18\x04 \x03(\v2\x1f.weir.client.v1.TaskManagerInfoR\ftaskManagers\x12 \n" +
 	"\ventrypoints\x18\x05 \x03(\tR\ventrypoints\x12%\n" +
-	"\x0echeckpoint_dir\x18\x06 \x01(\tR\rcheckpointDir2\xe4\x03\n" +
+	"\x0echeckpoint_dir\x18\x06 \x01(\tR\rcheckpointDir2\xf4\x04\n" +
 	"\x06Client\x12D\n" +
 	"\x06Submit\x12\x1d.weir.client.v1.SubmitRequest\x1a\x1b.weir.client.v1.SubmitReply\x12>\n" +
 	"\x04List\x12\x1b.weir.client.v1.ListRequest\x1a\x19.weir.client.v1.ListReply\x12<\n" +
@@ -1367,7 +1688,9 @@ const file_client_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1a.weir.client.v1.JobRequest\x1a\x1b.weir.client.v1.CancelReply\x12I\n" +
 	"\vCheckpoints\x12\x1a.weir.client.v1.JobRequest\x1a\x1e.weir.client.v1.CheckpointList\x12@\n" +
 	"\x04Plan\x12\x1d.weir.client.v1.SubmitRequest\x1a\x19.weir.client.v1.PlanReply\x12F\n" +
-	"\aCluster\x12\x1e.weir.client.v1.ClusterRequest\x1a\x1b.weir.client.v1.ClusterInfoB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
+	"\aCluster\x12\x1e.weir.client.v1.ClusterRequest\x1a\x1b.weir.client.v1.ClusterInfo\x12N\n" +
+	"\fTakeSnapshot\x12\x1f.weir.client.v1.SnapshotRequest\x1a\x1d.weir.client.v1.SnapshotReply\x12>\n" +
+	"\x04Stop\x12\x1b.weir.client.v1.StopRequest\x1a\x19.weir.client.v1.StopReplyB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
 
 var (
 	file_client_proto_rawDescOnce sync.Once
@@ -1381,7 +1704,7 @@ func file_client_proto_rawDescGZIP() []byte {
 	return file_client_proto_rawDescData
 }
 
-var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_client_proto_goTypes = []any{
 	(*ErrorDetail)(nil),                 // 0: weir.client.v1.ErrorDetail
 	(*SubmitRequest)(nil),               // 1: weir.client.v1.SubmitRequest
@@ -1391,45 +1714,49 @@ var file_client_proto_goTypes = []any{
 	(*JobRequest)(nil),                  // 5: weir.client.v1.JobRequest
 	(*CancelReply)(nil),                 // 6: weir.client.v1.CancelReply
 	(*ClusterRequest)(nil),              // 7: weir.client.v1.ClusterRequest
-	(*JobSummary)(nil),                  // 8: weir.client.v1.JobSummary
-	(*TaskDetail)(nil),                  // 9: weir.client.v1.TaskDetail
-	(*JobDetail)(nil),                   // 10: weir.client.v1.JobDetail
-	(*SubtaskCheckpoint)(nil),           // 11: weir.client.v1.SubtaskCheckpoint
-	(*CheckpointInfo)(nil),              // 12: weir.client.v1.CheckpointInfo
-	(*CheckpointList)(nil),              // 13: weir.client.v1.CheckpointList
-	(*PlanReply)(nil),                   // 14: weir.client.v1.PlanReply
-	(*TaskManagerInfo)(nil),             // 15: weir.client.v1.TaskManagerInfo
-	(*ClusterInfo)(nil),                 // 16: weir.client.v1.ClusterInfo
-	nil,                                 // 17: weir.client.v1.SubmitRequest.ParamsEntry
-	nil,                                 // 18: weir.client.v1.SubmitRequest.OptionsEntry
-	nil,                                 // 19: weir.client.v1.JobDetail.ParamsEntry
-	nil,                                 // 20: weir.client.v1.JobDetail.OptionsEntry
-	(*controlpb.Attempt)(nil),           // 21: weir.control.v1.Attempt
-	(*controlpb.TaskStats)(nil),         // 22: weir.control.v1.TaskStats
-	(*controlpb.JobGraph)(nil),          // 23: weir.control.v1.JobGraph
-	(*controlpb.Failure)(nil),           // 24: weir.control.v1.Failure
-	(*controlpb.CheckpointMetrics)(nil), // 25: weir.control.v1.CheckpointMetrics
-	(*controlpb.Register)(nil),          // 26: weir.control.v1.Register
+	(*SnapshotRequest)(nil),             // 8: weir.client.v1.SnapshotRequest
+	(*SnapshotReply)(nil),               // 9: weir.client.v1.SnapshotReply
+	(*StopRequest)(nil),                 // 10: weir.client.v1.StopRequest
+	(*StopReply)(nil),                   // 11: weir.client.v1.StopReply
+	(*JobSummary)(nil),                  // 12: weir.client.v1.JobSummary
+	(*TaskDetail)(nil),                  // 13: weir.client.v1.TaskDetail
+	(*JobDetail)(nil),                   // 14: weir.client.v1.JobDetail
+	(*SubtaskCheckpoint)(nil),           // 15: weir.client.v1.SubtaskCheckpoint
+	(*CheckpointInfo)(nil),              // 16: weir.client.v1.CheckpointInfo
+	(*CheckpointList)(nil),              // 17: weir.client.v1.CheckpointList
+	(*PlanReply)(nil),                   // 18: weir.client.v1.PlanReply
+	(*TaskManagerInfo)(nil),             // 19: weir.client.v1.TaskManagerInfo
+	(*ClusterInfo)(nil),                 // 20: weir.client.v1.ClusterInfo
+	nil,                                 // 21: weir.client.v1.SubmitRequest.ParamsEntry
+	nil,                                 // 22: weir.client.v1.SubmitRequest.OptionsEntry
+	nil,                                 // 23: weir.client.v1.JobDetail.ParamsEntry
+	nil,                                 // 24: weir.client.v1.JobDetail.OptionsEntry
+	(*controlpb.Attempt)(nil),           // 25: weir.control.v1.Attempt
+	(*controlpb.TaskStats)(nil),         // 26: weir.control.v1.TaskStats
+	(*controlpb.JobGraph)(nil),          // 27: weir.control.v1.JobGraph
+	(*controlpb.Failure)(nil),           // 28: weir.control.v1.Failure
+	(*controlpb.CheckpointMetrics)(nil), // 29: weir.control.v1.CheckpointMetrics
+	(*controlpb.Register)(nil),          // 30: weir.control.v1.Register
 }
 var file_client_proto_depIdxs = []int32{
-	17, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
-	18, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
-	8,  // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
-	21, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
-	22, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
-	8,  // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
-	19, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
-	20, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
-	23, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
-	9,  // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
-	24, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
-	21, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	25, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
-	11, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
-	12, // 14: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
-	23, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
-	26, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
-	15, // 17: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
+	21, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
+	22, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
+	12, // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
+	25, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
+	26, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
+	12, // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
+	23, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
+	24, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
+	27, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
+	13, // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
+	28, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
+	25, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	29, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	15, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
+	16, // 14: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
+	27, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
+	30, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
+	19, // 17: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
 	1,  // 18: weir.client.v1.Client.Submit:input_type -> weir.client.v1.SubmitRequest
 	3,  // 19: weir.client.v1.Client.List:input_type -> weir.client.v1.ListRequest
 	5,  // 20: weir.client.v1.Client.Get:input_type -> weir.client.v1.JobRequest
@@ -1437,15 +1764,19 @@ var file_client_proto_depIdxs = []int32{
 	5,  // 22: weir.client.v1.Client.Checkpoints:input_type -> weir.client.v1.JobRequest
 	1,  // 23: weir.client.v1.Client.Plan:input_type -> weir.client.v1.SubmitRequest
 	7,  // 24: weir.client.v1.Client.Cluster:input_type -> weir.client.v1.ClusterRequest
-	2,  // 25: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
-	4,  // 26: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
-	10, // 27: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
-	6,  // 28: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
-	13, // 29: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
-	14, // 30: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
-	16, // 31: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
+	8,  // 25: weir.client.v1.Client.TakeSnapshot:input_type -> weir.client.v1.SnapshotRequest
+	10, // 26: weir.client.v1.Client.Stop:input_type -> weir.client.v1.StopRequest
+	2,  // 27: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
+	4,  // 28: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
+	14, // 29: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
+	6,  // 30: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
+	17, // 31: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
+	18, // 32: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
+	20, // 33: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
+	9,  // 34: weir.client.v1.Client.TakeSnapshot:output_type -> weir.client.v1.SnapshotReply
+	11, // 35: weir.client.v1.Client.Stop:output_type -> weir.client.v1.StopReply
+	27, // [27:36] is the sub-list for method output_type
+	18, // [18:27] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name
@@ -1462,7 +1793,7 @@ func file_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_client_proto_rawDesc), len(file_client_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -943,6 +943,7 @@ type ToJobManager struct {
 	//	*ToJobManager_BarrierSent
 	//	*ToJobManager_OperatorEvent
 	//	*ToJobManager_OperatorEventAck
+	//	*ToJobManager_EndOfData
 	Message       isToJobManager_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1057,6 +1058,15 @@ func (x *ToJobManager) GetOperatorEventAck() *OperatorEventAck {
 	return nil
 }
 
+func (x *ToJobManager) GetEndOfData() *EndOfData {
+	if x != nil {
+		if x, ok := x.Message.(*ToJobManager_EndOfData); ok {
+			return x.EndOfData
+		}
+	}
+	return nil
+}
+
 type isToJobManager_Message interface {
 	isToJobManager_Message()
 }
@@ -1093,6 +1103,10 @@ type ToJobManager_OperatorEventAck struct {
 	OperatorEventAck *OperatorEventAck `protobuf:"bytes,8,opt,name=operator_event_ack,json=operatorEventAck,proto3,oneof"`
 }
 
+type ToJobManager_EndOfData struct {
+	EndOfData *EndOfData `protobuf:"bytes,9,opt,name=end_of_data,json=endOfData,proto3,oneof"`
+}
+
 func (*ToJobManager_Register) isToJobManager_Message() {}
 
 func (*ToJobManager_Heartbeat) isToJobManager_Message() {}
@@ -1108,6 +1122,8 @@ func (*ToJobManager_BarrierSent) isToJobManager_Message() {}
 func (*ToJobManager_OperatorEvent) isToJobManager_Message() {}
 
 func (*ToJobManager_OperatorEventAck) isToJobManager_Message() {}
+
+func (*ToJobManager_EndOfData) isToJobManager_Message() {}
 
 type Register struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1481,6 +1497,50 @@ func (x *Decline) GetMessage() string {
 	return ""
 }
 
+type EndOfData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndOfData) Reset() {
+	*x = EndOfData{}
+	mi := &file_control_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndOfData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndOfData) ProtoMessage() {}
+
+func (x *EndOfData) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndOfData.ProtoReflect.Descriptor instead.
+func (*EndOfData) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *EndOfData) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type BarrierSent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -1492,7 +1552,7 @@ type BarrierSent struct {
 
 func (x *BarrierSent) Reset() {
 	*x = BarrierSent{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1564,7 @@ func (x *BarrierSent) String() string {
 func (*BarrierSent) ProtoMessage() {}
 
 func (x *BarrierSent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1577,7 @@ func (x *BarrierSent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BarrierSent.ProtoReflect.Descriptor instead.
 func (*BarrierSent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BarrierSent) GetAttempt() *Attempt {
@@ -1553,7 +1613,7 @@ type OperatorEvent struct {
 
 func (x *OperatorEvent) Reset() {
 	*x = OperatorEvent{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1625,7 @@ func (x *OperatorEvent) String() string {
 func (*OperatorEvent) ProtoMessage() {}
 
 func (x *OperatorEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1638,7 @@ func (x *OperatorEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorEvent.ProtoReflect.Descriptor instead.
 func (*OperatorEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OperatorEvent) GetAttempt() *Attempt {
@@ -1620,7 +1680,7 @@ type OperatorEventAck struct {
 
 func (x *OperatorEventAck) Reset() {
 	*x = OperatorEventAck{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1692,7 @@ func (x *OperatorEventAck) String() string {
 func (*OperatorEventAck) ProtoMessage() {}
 
 func (x *OperatorEventAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1705,7 @@ func (x *OperatorEventAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorEventAck.ProtoReflect.Descriptor instead.
 func (*OperatorEventAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OperatorEventAck) GetAttempt() *Attempt {
@@ -1690,7 +1750,7 @@ type ToTaskManager struct {
 
 func (x *ToTaskManager) Reset() {
 	*x = ToTaskManager{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1762,7 @@ func (x *ToTaskManager) String() string {
 func (*ToTaskManager) ProtoMessage() {}
 
 func (x *ToTaskManager) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1775,7 @@ func (x *ToTaskManager) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToTaskManager.ProtoReflect.Descriptor instead.
 func (*ToTaskManager) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToTaskManager) GetMessage() isToTaskManager_Message {
@@ -1890,7 +1950,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +1962,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +1975,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Registered) GetEpoch() uint64 {
@@ -1948,7 +2008,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2020,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2033,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Refused) GetReason() string {
@@ -1992,7 +2052,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2064,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2077,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Cancel) GetAttempt() *Attempt {
@@ -2036,7 +2096,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2108,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2121,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Forget) GetAttempt() *Attempt {
@@ -2079,7 +2139,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2151,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2164,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 type TriggerCheckpoint struct {
@@ -2117,7 +2177,7 @@ type TriggerCheckpoint struct {
 
 func (x *TriggerCheckpoint) Reset() {
 	*x = TriggerCheckpoint{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2189,7 @@ func (x *TriggerCheckpoint) String() string {
 func (*TriggerCheckpoint) ProtoMessage() {}
 
 func (x *TriggerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2202,7 @@ func (x *TriggerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerCheckpoint.ProtoReflect.Descriptor instead.
 func (*TriggerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TriggerCheckpoint) GetAttempt() *Attempt {
@@ -2170,7 +2230,7 @@ type NotifyComplete struct {
 
 func (x *NotifyComplete) Reset() {
 	*x = NotifyComplete{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2242,7 @@ func (x *NotifyComplete) String() string {
 func (*NotifyComplete) ProtoMessage() {}
 
 func (x *NotifyComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2255,7 @@ func (x *NotifyComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyComplete.ProtoReflect.Descriptor instead.
 func (*NotifyComplete) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NotifyComplete) GetAttempt() *Attempt {
@@ -2230,7 +2290,7 @@ type NotifyAborted struct {
 
 func (x *NotifyAborted) Reset() {
 	*x = NotifyAborted{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2302,7 @@ func (x *NotifyAborted) String() string {
 func (*NotifyAborted) ProtoMessage() {}
 
 func (x *NotifyAborted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2315,7 @@ func (x *NotifyAborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyAborted.ProtoReflect.Descriptor instead.
 func (*NotifyAborted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NotifyAborted) GetAttempt() *Attempt {
@@ -2290,7 +2350,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2362,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2375,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Location) GetTaskManager() []byte {
@@ -2350,7 +2410,7 @@ type InputChannel struct {
 
 func (x *InputChannel) Reset() {
 	*x = InputChannel{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2422,7 @@ func (x *InputChannel) String() string {
 func (*InputChannel) ProtoMessage() {}
 
 func (x *InputChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2435,7 @@ func (x *InputChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputChannel.ProtoReflect.Descriptor instead.
 func (*InputChannel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InputChannel) GetProducer() *Attempt {
@@ -2410,7 +2470,7 @@ type InputGate struct {
 
 func (x *InputGate) Reset() {
 	*x = InputGate{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2422,7 +2482,7 @@ func (x *InputGate) String() string {
 func (*InputGate) ProtoMessage() {}
 
 func (x *InputGate) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2435,7 +2495,7 @@ func (x *InputGate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputGate.ProtoReflect.Descriptor instead.
 func (*InputGate) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InputGate) GetEdge() int32 {
@@ -2469,7 +2529,7 @@ type Consumer struct {
 
 func (x *Consumer) Reset() {
 	*x = Consumer{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2541,7 @@ func (x *Consumer) String() string {
 func (*Consumer) ProtoMessage() {}
 
 func (x *Consumer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2554,7 @@ func (x *Consumer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consumer.ProtoReflect.Descriptor instead.
 func (*Consumer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Consumer) GetAttempt() *Attempt {
@@ -2524,7 +2584,7 @@ type ResultPartition struct {
 
 func (x *ResultPartition) Reset() {
 	*x = ResultPartition{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2596,7 @@ func (x *ResultPartition) String() string {
 func (*ResultPartition) ProtoMessage() {}
 
 func (x *ResultPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2609,7 @@ func (x *ResultPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPartition.ProtoReflect.Descriptor instead.
 func (*ResultPartition) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResultPartition) GetEdge() int32 {
@@ -2610,7 +2670,7 @@ type TaskOptions struct {
 
 func (x *TaskOptions) Reset() {
 	*x = TaskOptions{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2682,7 @@ func (x *TaskOptions) String() string {
 func (*TaskOptions) ProtoMessage() {}
 
 func (x *TaskOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2695,7 @@ func (x *TaskOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskOptions.ProtoReflect.Descriptor instead.
 func (*TaskOptions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskOptions) GetBufferTimeout() int64 {
@@ -2756,7 +2816,7 @@ type Debloat struct {
 
 func (x *Debloat) Reset() {
 	*x = Debloat{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +2828,7 @@ func (x *Debloat) String() string {
 func (*Debloat) ProtoMessage() {}
 
 func (x *Debloat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +2841,7 @@ func (x *Debloat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debloat.ProtoReflect.Descriptor instead.
 func (*Debloat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Debloat) GetEnabled() bool {
@@ -2834,7 +2894,7 @@ type RecoveredChannel struct {
 
 func (x *RecoveredChannel) Reset() {
 	*x = RecoveredChannel{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +2906,7 @@ func (x *RecoveredChannel) String() string {
 func (*RecoveredChannel) ProtoMessage() {}
 
 func (x *RecoveredChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +2919,7 @@ func (x *RecoveredChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoveredChannel.ProtoReflect.Descriptor instead.
 func (*RecoveredChannel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RecoveredChannel) GetGate() int32 {
@@ -2921,7 +2981,7 @@ type JobVertex struct {
 
 func (x *JobVertex) Reset() {
 	*x = JobVertex{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +2993,7 @@ func (x *JobVertex) String() string {
 func (*JobVertex) ProtoMessage() {}
 
 func (x *JobVertex) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3006,7 @@ func (x *JobVertex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVertex.ProtoReflect.Descriptor instead.
 func (*JobVertex) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobVertex) GetName() string {
@@ -3027,7 +3087,7 @@ type JobEdge struct {
 
 func (x *JobEdge) Reset() {
 	*x = JobEdge{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3099,7 @@ func (x *JobEdge) String() string {
 func (*JobEdge) ProtoMessage() {}
 
 func (x *JobEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3112,7 @@ func (x *JobEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEdge.ProtoReflect.Descriptor instead.
 func (*JobEdge) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobEdge) GetFrom() int32 {
@@ -3116,7 +3176,7 @@ type JobGraph struct {
 
 func (x *JobGraph) Reset() {
 	*x = JobGraph{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3188,7 @@ func (x *JobGraph) String() string {
 func (*JobGraph) ProtoMessage() {}
 
 func (x *JobGraph) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3201,7 @@ func (x *JobGraph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobGraph.ProtoReflect.Descriptor instead.
 func (*JobGraph) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobGraph) GetName() string {
@@ -3182,7 +3242,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3254,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3267,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Splits) GetSource() string {
@@ -3242,13 +3302,14 @@ type Deploy struct {
 	Restore       []*OperatorState       `protobuf:"bytes,14,rep,name=restore,proto3" json:"restore,omitempty"`
 	Splits        []*Splits              `protobuf:"bytes,15,rep,name=splits,proto3" json:"splits,omitempty"`
 	Recovered     []*RecoveredChannel    `protobuf:"bytes,16,rep,name=recovered,proto3" json:"recovered,omitempty"`
+	Finished      bool                   `protobuf:"varint,17,opt,name=finished,proto3" json:"finished,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3321,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3334,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Deploy) GetAttempt() *Attempt {
@@ -3388,6 +3449,13 @@ func (x *Deploy) GetRecovered() []*RecoveredChannel {
 	return nil
 }
 
+func (x *Deploy) GetFinished() bool {
+	if x != nil {
+		return x.Finished
+	}
+	return false
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -3478,7 +3546,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04kind\x18\x03 \x01(\rR\x04kind\x12\x1c\n" +
 	"\talignment\x18\x04 \x01(\rR\talignment\x12\x18\n" +
 	"\atimeout\x18\x05 \x01(\x03R\atimeout\x12\x1a\n" +
-	"\blocation\x18\x06 \x01(\tR\blocation\"\xa9\x04\n" +
+	"\blocation\x18\x06 \x01(\tR\blocation\"\xe7\x04\n" +
 	"\fToJobManager\x127\n" +
 	"\bregister\x18\x01 \x01(\v2\x19.weir.control.v1.RegisterH\x00R\bregister\x12:\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x1a.weir.control.v1.HeartbeatH\x00R\theartbeat\x12B\n" +
@@ -3488,7 +3556,8 @@ const file_control_proto_rawDesc = "" +
 	"\adecline\x18\x05 \x01(\v2\x18.weir.control.v1.DeclineH\x00R\adecline\x12A\n" +
 	"\fbarrier_sent\x18\x06 \x01(\v2\x1c.weir.control.v1.BarrierSentH\x00R\vbarrierSent\x12G\n" +
 	"\x0eoperator_event\x18\a \x01(\v2\x1e.weir.control.v1.OperatorEventH\x00R\roperatorEvent\x12Q\n" +
-	"\x12operator_event_ack\x18\b \x01(\v2!.weir.control.v1.OperatorEventAckH\x00R\x10operatorEventAckB\t\n" +
+	"\x12operator_event_ack\x18\b \x01(\v2!.weir.control.v1.OperatorEventAckH\x00R\x10operatorEventAck\x12<\n" +
+	"\vend_of_data\x18\t \x01(\v2\x1a.weir.control.v1.EndOfDataH\x00R\tendOfDataB\t\n" +
 	"\amessage\"\x97\x02\n" +
 	"\bRegister\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12 \n" +
@@ -3522,7 +3591,9 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x18\x02 \x01(\x03R\n" +
 	"checkpoint\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"}\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"?\n" +
+	"\tEndOfData\x122\n" +
+	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\"}\n" +
 	"\vBarrierSent\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\fR\boperator\x12\x1e\n" +
@@ -3657,7 +3728,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05edges\x18\x04 \x03(\v2\x18.weir.control.v1.JobEdgeR\x05edges\"8\n" +
 	"\x06Splits\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
-	"\x06splits\x18\x02 \x03(\fR\x06splits\"\x8e\x06\n" +
+	"\x06splits\x18\x02 \x03(\fR\x06splits\"\xaa\x06\n" +
 	"\x06Deploy\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x19\n" +
 	"\bjob_name\x18\x02 \x01(\tR\ajobName\x12\x1e\n" +
@@ -3679,7 +3750,8 @@ const file_control_proto_rawDesc = "" +
 	"\rrestored_from\x18\r \x01(\x03R\frestoredFrom\x128\n" +
 	"\arestore\x18\x0e \x03(\v2\x1e.weir.control.v1.OperatorStateR\arestore\x12/\n" +
 	"\x06splits\x18\x0f \x03(\v2\x17.weir.control.v1.SplitsR\x06splits\x12?\n" +
-	"\trecovered\x18\x10 \x03(\v2!.weir.control.v1.RecoveredChannelR\trecovered\x1a9\n" +
+	"\trecovered\x18\x10 \x03(\v2!.weir.control.v1.RecoveredChannelR\trecovered\x12\x1a\n" +
+	"\bfinished\x18\x11 \x01(\bR\bfinished\x1a9\n" +
 	"\vParamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012W\n" +
@@ -3698,7 +3770,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_control_proto_goTypes = []any{
 	(*Attempt)(nil),           // 0: weir.control.v1.Attempt
 	(*Failure)(nil),           // 1: weir.control.v1.Failure
@@ -3716,32 +3788,33 @@ var file_control_proto_goTypes = []any{
 	(*TaskStateChanged)(nil),  // 13: weir.control.v1.TaskStateChanged
 	(*Acknowledge)(nil),       // 14: weir.control.v1.Acknowledge
 	(*Decline)(nil),           // 15: weir.control.v1.Decline
-	(*BarrierSent)(nil),       // 16: weir.control.v1.BarrierSent
-	(*OperatorEvent)(nil),     // 17: weir.control.v1.OperatorEvent
-	(*OperatorEventAck)(nil),  // 18: weir.control.v1.OperatorEventAck
-	(*ToTaskManager)(nil),     // 19: weir.control.v1.ToTaskManager
-	(*Registered)(nil),        // 20: weir.control.v1.Registered
-	(*Refused)(nil),           // 21: weir.control.v1.Refused
-	(*Cancel)(nil),            // 22: weir.control.v1.Cancel
-	(*Forget)(nil),            // 23: weir.control.v1.Forget
-	(*HeartbeatAck)(nil),      // 24: weir.control.v1.HeartbeatAck
-	(*TriggerCheckpoint)(nil), // 25: weir.control.v1.TriggerCheckpoint
-	(*NotifyComplete)(nil),    // 26: weir.control.v1.NotifyComplete
-	(*NotifyAborted)(nil),     // 27: weir.control.v1.NotifyAborted
-	(*Location)(nil),          // 28: weir.control.v1.Location
-	(*InputChannel)(nil),      // 29: weir.control.v1.InputChannel
-	(*InputGate)(nil),         // 30: weir.control.v1.InputGate
-	(*Consumer)(nil),          // 31: weir.control.v1.Consumer
-	(*ResultPartition)(nil),   // 32: weir.control.v1.ResultPartition
-	(*TaskOptions)(nil),       // 33: weir.control.v1.TaskOptions
-	(*Debloat)(nil),           // 34: weir.control.v1.Debloat
-	(*RecoveredChannel)(nil),  // 35: weir.control.v1.RecoveredChannel
-	(*JobVertex)(nil),         // 36: weir.control.v1.JobVertex
-	(*JobEdge)(nil),           // 37: weir.control.v1.JobEdge
-	(*JobGraph)(nil),          // 38: weir.control.v1.JobGraph
-	(*Splits)(nil),            // 39: weir.control.v1.Splits
-	(*Deploy)(nil),            // 40: weir.control.v1.Deploy
-	nil,                       // 41: weir.control.v1.Deploy.ParamsEntry
+	(*EndOfData)(nil),         // 16: weir.control.v1.EndOfData
+	(*BarrierSent)(nil),       // 17: weir.control.v1.BarrierSent
+	(*OperatorEvent)(nil),     // 18: weir.control.v1.OperatorEvent
+	(*OperatorEventAck)(nil),  // 19: weir.control.v1.OperatorEventAck
+	(*ToTaskManager)(nil),     // 20: weir.control.v1.ToTaskManager
+	(*Registered)(nil),        // 21: weir.control.v1.Registered
+	(*Refused)(nil),           // 22: weir.control.v1.Refused
+	(*Cancel)(nil),            // 23: weir.control.v1.Cancel
+	(*Forget)(nil),            // 24: weir.control.v1.Forget
+	(*HeartbeatAck)(nil),      // 25: weir.control.v1.HeartbeatAck
+	(*TriggerCheckpoint)(nil), // 26: weir.control.v1.TriggerCheckpoint
+	(*NotifyComplete)(nil),    // 27: weir.control.v1.NotifyComplete
+	(*NotifyAborted)(nil),     // 28: weir.control.v1.NotifyAborted
+	(*Location)(nil),          // 29: weir.control.v1.Location
+	(*InputChannel)(nil),      // 30: weir.control.v1.InputChannel
+	(*InputGate)(nil),         // 31: weir.control.v1.InputGate
+	(*Consumer)(nil),          // 32: weir.control.v1.Consumer
+	(*ResultPartition)(nil),   // 33: weir.control.v1.ResultPartition
+	(*TaskOptions)(nil),       // 34: weir.control.v1.TaskOptions
+	(*Debloat)(nil),           // 35: weir.control.v1.Debloat
+	(*RecoveredChannel)(nil),  // 36: weir.control.v1.RecoveredChannel
+	(*JobVertex)(nil),         // 37: weir.control.v1.JobVertex
+	(*JobEdge)(nil),           // 38: weir.control.v1.JobEdge
+	(*JobGraph)(nil),          // 39: weir.control.v1.JobGraph
+	(*Splits)(nil),            // 40: weir.control.v1.Splits
+	(*Deploy)(nil),            // 41: weir.control.v1.Deploy
+	nil,                       // 42: weir.control.v1.Deploy.ParamsEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: weir.control.v1.Failure.cause:type_name -> weir.control.v1.Attempt
@@ -3756,63 +3829,65 @@ var file_control_proto_depIdxs = []int32{
 	13, // 9: weir.control.v1.ToJobManager.task_state:type_name -> weir.control.v1.TaskStateChanged
 	14, // 10: weir.control.v1.ToJobManager.acknowledge:type_name -> weir.control.v1.Acknowledge
 	15, // 11: weir.control.v1.ToJobManager.decline:type_name -> weir.control.v1.Decline
-	16, // 12: weir.control.v1.ToJobManager.barrier_sent:type_name -> weir.control.v1.BarrierSent
-	17, // 13: weir.control.v1.ToJobManager.operator_event:type_name -> weir.control.v1.OperatorEvent
-	18, // 14: weir.control.v1.ToJobManager.operator_event_ack:type_name -> weir.control.v1.OperatorEventAck
-	0,  // 15: weir.control.v1.Register.running:type_name -> weir.control.v1.Attempt
-	8,  // 16: weir.control.v1.Heartbeat.tasks:type_name -> weir.control.v1.TaskStats
-	0,  // 17: weir.control.v1.TaskStateChanged.attempt:type_name -> weir.control.v1.Attempt
-	1,  // 18: weir.control.v1.TaskStateChanged.failure:type_name -> weir.control.v1.Failure
-	0,  // 19: weir.control.v1.Acknowledge.attempt:type_name -> weir.control.v1.Attempt
-	5,  // 20: weir.control.v1.Acknowledge.operators:type_name -> weir.control.v1.OperatorState
-	7,  // 21: weir.control.v1.Acknowledge.metrics:type_name -> weir.control.v1.CheckpointMetrics
-	6,  // 22: weir.control.v1.Acknowledge.channels:type_name -> weir.control.v1.ChannelState
-	0,  // 23: weir.control.v1.Decline.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 24: weir.control.v1.BarrierSent.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 25: weir.control.v1.OperatorEvent.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 26: weir.control.v1.OperatorEventAck.attempt:type_name -> weir.control.v1.Attempt
-	20, // 27: weir.control.v1.ToTaskManager.registered:type_name -> weir.control.v1.Registered
-	21, // 28: weir.control.v1.ToTaskManager.refused:type_name -> weir.control.v1.Refused
-	40, // 29: weir.control.v1.ToTaskManager.deploy:type_name -> weir.control.v1.Deploy
-	22, // 30: weir.control.v1.ToTaskManager.cancel:type_name -> weir.control.v1.Cancel
-	25, // 31: weir.control.v1.ToTaskManager.trigger:type_name -> weir.control.v1.TriggerCheckpoint
-	26, // 32: weir.control.v1.ToTaskManager.notify_complete:type_name -> weir.control.v1.NotifyComplete
-	27, // 33: weir.control.v1.ToTaskManager.notify_aborted:type_name -> weir.control.v1.NotifyAborted
-	23, // 34: weir.control.v1.ToTaskManager.forget:type_name -> weir.control.v1.Forget
-	24, // 35: weir.control.v1.ToTaskManager.heartbeat_ack:type_name -> weir.control.v1.HeartbeatAck
-	17, // 36: weir.control.v1.ToTaskManager.operator_event:type_name -> weir.control.v1.OperatorEvent
-	0,  // 37: weir.control.v1.Cancel.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 38: weir.control.v1.Forget.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 39: weir.control.v1.TriggerCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	9,  // 40: weir.control.v1.TriggerCheckpoint.barrier:type_name -> weir.control.v1.Barrier
-	0,  // 41: weir.control.v1.NotifyComplete.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 42: weir.control.v1.NotifyAborted.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 43: weir.control.v1.InputChannel.producer:type_name -> weir.control.v1.Attempt
-	28, // 44: weir.control.v1.InputChannel.at:type_name -> weir.control.v1.Location
-	29, // 45: weir.control.v1.InputGate.channels:type_name -> weir.control.v1.InputChannel
-	0,  // 46: weir.control.v1.Consumer.attempt:type_name -> weir.control.v1.Attempt
-	28, // 47: weir.control.v1.Consumer.at:type_name -> weir.control.v1.Location
-	31, // 48: weir.control.v1.ResultPartition.consumers:type_name -> weir.control.v1.Consumer
-	34, // 49: weir.control.v1.TaskOptions.debloat:type_name -> weir.control.v1.Debloat
-	2,  // 50: weir.control.v1.RecoveredChannel.captured:type_name -> weir.control.v1.Handle
-	36, // 51: weir.control.v1.JobGraph.vertices:type_name -> weir.control.v1.JobVertex
-	37, // 52: weir.control.v1.JobGraph.edges:type_name -> weir.control.v1.JobEdge
-	0,  // 53: weir.control.v1.Deploy.attempt:type_name -> weir.control.v1.Attempt
-	41, // 54: weir.control.v1.Deploy.params:type_name -> weir.control.v1.Deploy.ParamsEntry
-	38, // 55: weir.control.v1.Deploy.graph:type_name -> weir.control.v1.JobGraph
-	30, // 56: weir.control.v1.Deploy.inputs:type_name -> weir.control.v1.InputGate
-	32, // 57: weir.control.v1.Deploy.outputs:type_name -> weir.control.v1.ResultPartition
-	33, // 58: weir.control.v1.Deploy.options:type_name -> weir.control.v1.TaskOptions
-	5,  // 59: weir.control.v1.Deploy.restore:type_name -> weir.control.v1.OperatorState
-	39, // 60: weir.control.v1.Deploy.splits:type_name -> weir.control.v1.Splits
-	35, // 61: weir.control.v1.Deploy.recovered:type_name -> weir.control.v1.RecoveredChannel
-	10, // 62: weir.control.v1.Control.Session:input_type -> weir.control.v1.ToJobManager
-	19, // 63: weir.control.v1.Control.Session:output_type -> weir.control.v1.ToTaskManager
-	63, // [63:64] is the sub-list for method output_type
-	62, // [62:63] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	17, // 12: weir.control.v1.ToJobManager.barrier_sent:type_name -> weir.control.v1.BarrierSent
+	18, // 13: weir.control.v1.ToJobManager.operator_event:type_name -> weir.control.v1.OperatorEvent
+	19, // 14: weir.control.v1.ToJobManager.operator_event_ack:type_name -> weir.control.v1.OperatorEventAck
+	16, // 15: weir.control.v1.ToJobManager.end_of_data:type_name -> weir.control.v1.EndOfData
+	0,  // 16: weir.control.v1.Register.running:type_name -> weir.control.v1.Attempt
+	8,  // 17: weir.control.v1.Heartbeat.tasks:type_name -> weir.control.v1.TaskStats
+	0,  // 18: weir.control.v1.TaskStateChanged.attempt:type_name -> weir.control.v1.Attempt
+	1,  // 19: weir.control.v1.TaskStateChanged.failure:type_name -> weir.control.v1.Failure
+	0,  // 20: weir.control.v1.Acknowledge.attempt:type_name -> weir.control.v1.Attempt
+	5,  // 21: weir.control.v1.Acknowledge.operators:type_name -> weir.control.v1.OperatorState
+	7,  // 22: weir.control.v1.Acknowledge.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	6,  // 23: weir.control.v1.Acknowledge.channels:type_name -> weir.control.v1.ChannelState
+	0,  // 24: weir.control.v1.Decline.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 25: weir.control.v1.EndOfData.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 26: weir.control.v1.BarrierSent.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 27: weir.control.v1.OperatorEvent.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 28: weir.control.v1.OperatorEventAck.attempt:type_name -> weir.control.v1.Attempt
+	21, // 29: weir.control.v1.ToTaskManager.registered:type_name -> weir.control.v1.Registered
+	22, // 30: weir.control.v1.ToTaskManager.refused:type_name -> weir.control.v1.Refused
+	41, // 31: weir.control.v1.ToTaskManager.deploy:type_name -> weir.control.v1.Deploy
+	23, // 32: weir.control.v1.ToTaskManager.cancel:type_name -> weir.control.v1.Cancel
+	26, // 33: weir.control.v1.ToTaskManager.trigger:type_name -> weir.control.v1.TriggerCheckpoint
+	27, // 34: weir.control.v1.ToTaskManager.notify_complete:type_name -> weir.control.v1.NotifyComplete
+	28, // 35: weir.control.v1.ToTaskManager.notify_aborted:type_name -> weir.control.v1.NotifyAborted
+	24, // 36: weir.control.v1.ToTaskManager.forget:type_name -> weir.control.v1.Forget
+	25, // 37: weir.control.v1.ToTaskManager.heartbeat_ack:type_name -> weir.control.v1.HeartbeatAck
+	18, // 38: weir.control.v1.ToTaskManager.operator_event:type_name -> weir.control.v1.OperatorEvent
+	0,  // 39: weir.control.v1.Cancel.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 40: weir.control.v1.Forget.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 41: weir.control.v1.TriggerCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	9,  // 42: weir.control.v1.TriggerCheckpoint.barrier:type_name -> weir.control.v1.Barrier
+	0,  // 43: weir.control.v1.NotifyComplete.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 44: weir.control.v1.NotifyAborted.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 45: weir.control.v1.InputChannel.producer:type_name -> weir.control.v1.Attempt
+	29, // 46: weir.control.v1.InputChannel.at:type_name -> weir.control.v1.Location
+	30, // 47: weir.control.v1.InputGate.channels:type_name -> weir.control.v1.InputChannel
+	0,  // 48: weir.control.v1.Consumer.attempt:type_name -> weir.control.v1.Attempt
+	29, // 49: weir.control.v1.Consumer.at:type_name -> weir.control.v1.Location
+	32, // 50: weir.control.v1.ResultPartition.consumers:type_name -> weir.control.v1.Consumer
+	35, // 51: weir.control.v1.TaskOptions.debloat:type_name -> weir.control.v1.Debloat
+	2,  // 52: weir.control.v1.RecoveredChannel.captured:type_name -> weir.control.v1.Handle
+	37, // 53: weir.control.v1.JobGraph.vertices:type_name -> weir.control.v1.JobVertex
+	38, // 54: weir.control.v1.JobGraph.edges:type_name -> weir.control.v1.JobEdge
+	0,  // 55: weir.control.v1.Deploy.attempt:type_name -> weir.control.v1.Attempt
+	42, // 56: weir.control.v1.Deploy.params:type_name -> weir.control.v1.Deploy.ParamsEntry
+	39, // 57: weir.control.v1.Deploy.graph:type_name -> weir.control.v1.JobGraph
+	31, // 58: weir.control.v1.Deploy.inputs:type_name -> weir.control.v1.InputGate
+	33, // 59: weir.control.v1.Deploy.outputs:type_name -> weir.control.v1.ResultPartition
+	34, // 60: weir.control.v1.Deploy.options:type_name -> weir.control.v1.TaskOptions
+	5,  // 61: weir.control.v1.Deploy.restore:type_name -> weir.control.v1.OperatorState
+	40, // 62: weir.control.v1.Deploy.splits:type_name -> weir.control.v1.Splits
+	36, // 63: weir.control.v1.Deploy.recovered:type_name -> weir.control.v1.RecoveredChannel
+	10, // 64: weir.control.v1.Control.Session:input_type -> weir.control.v1.ToJobManager
+	20, // 65: weir.control.v1.Control.Session:output_type -> weir.control.v1.ToTaskManager
+	65, // [65:66] is the sub-list for method output_type
+	64, // [64:65] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3829,8 +3904,9 @@ func file_control_proto_init() {
 		(*ToJobManager_BarrierSent)(nil),
 		(*ToJobManager_OperatorEvent)(nil),
 		(*ToJobManager_OperatorEventAck)(nil),
+		(*ToJobManager_EndOfData)(nil),
 	}
-	file_control_proto_msgTypes[19].OneofWrappers = []any{
+	file_control_proto_msgTypes[20].OneofWrappers = []any{
 		(*ToTaskManager_Registered)(nil),
 		(*ToTaskManager_Refused)(nil),
 		(*ToTaskManager_Deploy)(nil),
@@ -3848,7 +3924,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

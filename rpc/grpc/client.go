@@ -102,6 +102,27 @@ func (c *Client) Cluster(ctx context.Context) (rpc.ClusterInfo, error) {
 	}, err
 }
 
+// TakeSnapshot implements rpc.ClientGateway.
+func (c *Client) TakeSnapshot(ctx context.Context, r rpc.SnapshotRequest) (rpc.SnapshotReply, error) {
+	p, err := c.pb.TakeSnapshot(ctx, &clientpb.SnapshotRequest{Job: r.Job, RequestId: r.RequestID, Kind: uint32(r.Kind), Target: r.Target})
+	if err != nil {
+		return rpc.SnapshotReply{}, ErrorOf(err)
+	}
+	return rpc.SnapshotReply{
+		Checkpoint: weir.CheckpointID(p.GetCheckpoint()), Path: p.GetPath(), Bytes: p.GetBytes(), Duration: time.Duration(p.GetDuration()),
+	}, nil
+}
+
+// Stop implements rpc.ClientGateway.
+func (c *Client) Stop(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
+	p, err := c.pb.Stop(ctx, &clientpb.StopRequest{Job: r.Job, RequestId: r.RequestID, Drain: r.Drain, Target: r.Target})
+	if err != nil {
+		return rpc.StopReply{}, ErrorOf(err)
+	}
+	status, err := enum("job status", p.GetStatus(), rpc.JobFailed)
+	return rpc.StopReply{Checkpoint: weir.CheckpointID(p.GetCheckpoint()), Path: p.GetPath(), Status: status, Failure: p.GetFailure()}, err
+}
+
 func submitPB(r rpc.SubmitRequest) *clientpb.SubmitRequest {
 	return &clientpb.SubmitRequest{
 		Entrypoint: r.Entrypoint, Params: r.Params, Name: r.Name, RequestId: r.RequestID,
@@ -127,6 +148,7 @@ func detailOf(p *clientpb.JobDetail) (d rpc.JobDetail, err error) {
 		return d, err
 	}
 	d.RequestID, d.Params, d.Options, d.RestoredFrom = p.GetRequestId(), p.GetParams(), p.GetOptions(), p.GetRestoredFrom()
+	d.Savepoint, d.Stopping = p.GetSavepoint(), p.GetStopping()
 	if p.GetGraph() != nil {
 		if d.Graph, err = graphOf(p.GetGraph()); err != nil {
 			return d, fmt.Errorf("graph: %w", err)
