@@ -69,6 +69,7 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	case wire.CancelBarrier:
 		return g.step(ctx, barrier.Cancellation{Channel: ch, ID: ev.ID}, gate.Item{})
 	case wire.EndOfData:
+		g.suspended = g.suspended || !ev.Drain
 		return g.endOfData(ch)
 	case wire.EndOfPartition:
 		return g.endOfPartition(ctx, ch)

@@ -142,6 +142,7 @@ func (t *Task) prepareSnapshots() {
 		Operators: operators{t}, Outputs: barriers{t}, Reporter: reporter{t}, Executor: t.r.Executor,
 		Post:  t.postWritten,
 		Store: t.r.Store, Directory: t.d.Directory, InlineThreshold: t.d.Options.InlineThreshold,
+		OpenStore: t.r.OpenStore,
 	}
 	if t.channels.writer != nil {
 		o.Channels = t.channels.writer
