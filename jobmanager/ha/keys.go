@@ -19,6 +19,7 @@ import (
 //	jobs/<id>/record            JobRecord
 //	jobs/<id>/status            JobStatus
 //	jobs/<id>/checkpoint-id     the last checkpoint id that was taken
+//	jobs/<id>/stop              Stop: the newest wish to stop with a savepoint
 //	jobs/<id>/chain/<number>    Link; 16 hexadecimal digits, so that keys sort as numbers
 //
 // Values are JSON objects; names and request ids are escaped as in a URL's path.
@@ -30,6 +31,7 @@ func jobPrefix(id weir.JobID) string   { return jobsPrefix + id.String() + "/" }
 func recordKey(id weir.JobID) string   { return jobPrefix(id) + "record" }
 func statusKey(id weir.JobID) string   { return jobPrefix(id) + "status" }
 func counterKey(id weir.JobID) string  { return jobPrefix(id) + "checkpoint-id" }
+func stopKey(id weir.JobID) string     { return jobPrefix(id) + "stop" }
 func chainPrefix(id weir.JobID) string { return jobPrefix(id) + "chain/" }
 
 func linkKey(id weir.JobID, number uint64) string {
