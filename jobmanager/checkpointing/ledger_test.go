@@ -331,13 +331,13 @@ func replay(t *testing.T, failing string, prefix []int) (*ledger, int) {
 	l := newLedger(t, o, 0, view)
 	l.fail = func(what string, _ weir.CheckpointID) bool { return what == failing }
 	l.step(TasksRunning{})
-	l.step(Requested{1, weir.Checkpoint})
+	l.step(Requested{Request: 1})
 	l.answer(0) // the id
 	var moves []func()
 	for v := range view {
 		for _, s := range view[v].Subtasks {
 			moves = append(moves, func() {
-				l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: 1, State: withChannels(stateIn(s.Attempt.String()), 1, s.Attempt)})
+				l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: 1, State: withChannels(stateIn("chk-1/"+s.Attempt.String()), 1, s.Attempt)})
 			})
 		}
 	}

@@ -35,6 +35,8 @@ func CalculatePlan(vertices []VertexView, o Options) (*CheckpointPlan, error) {
 	for v := range vertices {
 		if running[v] == 0 {
 			plan.FullyFinished = append(plan.FullyFinished, int32(v))
+		} else if n := len(vertices[v].Subtasks); vertices[v].UnionState {
+			plan.Union = append(plan.Union, UnionVertex{Vertex: int32(v), Finished: n - running[v], Subtasks: n})
 		}
 		for i, task := range vertices[v].Subtasks {
 			if task.Status == TaskFinished {

@@ -64,19 +64,19 @@ func TestCoordinatorKeepsItsPromises(t *testing.T) {
 			"ack": func(t *rapid.T) {
 				messages++
 				a, id := attempt(t), recent(t)
-				l.step(Acknowledged{Attempt: a, Checkpoint: id, State: withChannels(stateIn(fmt.Sprint(messages)), id, a)})
+				l.step(Acknowledged{Attempt: a, Checkpoint: id, State: withChannels(stateIn(fmt.Sprintf("chk-%d/%d", id, messages)), id, a)})
 			},
 			"acks": func(t *rapid.T) {
 				for id := recent(t); id <= l.id; id++ {
 					for v := range view {
 						for _, s := range view[v].Subtasks {
 							messages++
-							l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: id, State: withChannels(stateIn(fmt.Sprint(messages)), id, s.Attempt)})
+							l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: id, State: withChannels(stateIn(fmt.Sprintf("chk-%d/%d", id, messages)), id, s.Attempt)})
 						}
 					}
 				}
 			},
-			"request": func(t *rapid.T) { l.step(Requested{1, weir.Checkpoint}) },
+			"request": func(t *rapid.T) { l.step(Requested{Request: 1}) },
 			"rare": func(t *rapid.T) {
 				switch rapid.IntRange(0, 5).Draw(t, "which") {
 				case 0:
@@ -141,14 +141,14 @@ func TestSixteenExpiredAreRemembered(t *testing.T) {
 		l.step(TasksRunning{})
 		l.id = 3
 		expire := func() {
-			l.step(Requested{1, weir.Checkpoint})
+			l.step(Requested{Request: 1})
 			for len(l.due) > 0 {
 				l.answer(0)
 			}
 			l.elapse(600 * time.Second)
 		}
 		late := func() string {
-			out := l.c.Step(l.now, Acknowledged{Attempt: l.view[0].Subtasks[0].Attempt, Checkpoint: 4, State: stateIn("late")})
+			out := l.c.Step(l.now, Acknowledged{Attempt: l.view[0].Subtasks[0].Attempt, Checkpoint: 4, State: stateIn("chk-4/late")})
 			if _, ok := out[1].(DiscardState); !ok || len(out) != 2 {
 				t.Fatalf("%v", out)
 			}
