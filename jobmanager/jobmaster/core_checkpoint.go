@@ -30,7 +30,8 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 		case checkpointing.TriggerTasks:
 			c.triggerTasks(a)
 		case checkpointing.TakeID, checkpointing.WriteMetadata, checkpointing.AddLink,
-			checkpointing.DiscardState, checkpointing.DeleteCheckpoint:
+			checkpointing.DiscardState, checkpointing.DeleteCheckpoint, checkpointing.DeleteShared,
+			checkpointing.InitializeLocation, checkpointing.CallHooks:
 			if link, ok := a.(checkpointing.AddLink); ok && planted.Is(planted.NotifiedBeforeLink) {
 				c.notifyEarly(link.Checkpoint)
 			}
@@ -43,6 +44,8 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 			c.emit(CheckpointEnded{Statistics: a.Statistics})
 		case checkpointing.Alarm:
 			c.emit(Alarm{Alarm: a})
+		case checkpointing.FailJob:
+			c.tooManyFailures(a)
 		case checkpointing.StopActing:
 			c.phase, c.status, c.detail = ended, rpc.JobSuspended, a.Message
 			c.emit(StopActing{Message: a.Message})
@@ -101,6 +104,26 @@ func (c *Core) notifyAborted(a checkpointing.NotifyAborted) {
 	for i := range c.sources {
 		c.hold(i, opcoord.CheckpointAborted{Checkpoint: a.Checkpoint})
 	}
+}
+
+// tooManyFailures fails the job, or the region of the task that is to blame, because
+// snapshots failed.
+func (c *Core) tooManyFailures(a checkpointing.FailJob) {
+	failure := &weir.Failure{Fault: weir.FaultSystem, Subtask: -1}
+	if a.Checkpoint == weir.NoCheckpoint {
+		failure.Message = fmt.Sprintf("checkpoints fail: %s: %s", a.Reason, a.Message)
+	} else {
+		failure.Message = fmt.Sprintf("checkpoint %d failed: %s: %s", a.Checkpoint, a.Reason, a.Message)
+	}
+	if a.Attempt == (weir.AttemptID{}) {
+		c.fail(failure, nil)
+		return
+	}
+	if _, ok := c.graph.Find(a.Attempt); !ok {
+		c.note("%s: that attempt is gone", a)
+		return
+	}
+	c.fail(failure, c.regions[a.Attempt.Vertex])
 }
 
 // view is the execution graph as plans see it.

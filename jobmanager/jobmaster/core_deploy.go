@@ -106,6 +106,11 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 		recovered: make([][][]rpc.RecoveredChannel, len(c.spec.Graph.Vertices)),
 	}
 	c.restoredFrom, c.restoredID = restoredText(&e.Snapshot.Header), e.Snapshot.Header.Checkpoint
+	if latest, ok := c.coordinator.Latest(); ok {
+		c.checkpoint(checkpointing.StateRestored{From: checkpointing.RestoredSnapshot{
+			Checkpoint: latest.ID, Kind: latest.Kind, Metadata: latest.Metadata, Foreign: latest.Foreign,
+		}})
+	}
 	c.startCoordinators()
 }
 

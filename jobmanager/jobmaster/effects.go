@@ -144,7 +144,7 @@ func (l *loop) checkpointEnded(s checkpointing.CheckpointStatistics) {
 		l.log.Warn("checkpoint failed", append(fields, zap.Stringer("reason", s.Reason), zap.String("message", s.Message),
 			zap.Int("acknowledged", s.Acknowledged), zap.Int("tasks", s.Tasks))...)
 	}
-	l.figs.CheckpointsInProgress(int(l.core.coordinator.Statistics(time.Now()).Pending))
+	l.figs.CheckpointsInProgress(l.core.coordinator.Pending())
 }
 
 // coordinate carries out what concerns enumerators.

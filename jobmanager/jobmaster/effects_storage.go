@@ -363,7 +363,7 @@ func completedOf(chain *store.Chain, from *Origin) []checkpointing.CompletedChec
 	}
 	if len(list) == 0 && from != nil {
 		list = append(list, checkpointing.CompletedCheckpoint{
-			ID: from.Checkpoint, Kind: from.Kind, Metadata: from.Metadata, Bytes: from.Bytes,
+			ID: from.Checkpoint, Kind: from.Kind, Metadata: from.Metadata, Bytes: from.Bytes, Foreign: true,
 		})
 	}
 	return list
