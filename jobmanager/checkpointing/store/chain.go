@@ -144,6 +144,13 @@ func (c *Chain) mayBeLinked(id weir.CheckpointID) bool {
 	return c.mu.open[id] || slices.ContainsFunc(c.mu.links, func(l ha.Link) bool { return l.Checkpoint == id })
 }
 
+// names says whether a link names this _metadata.
+func (c *Chain) names(metadata string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.mu.links, func(l ha.Link) bool { return l.Metadata == metadata })
+}
+
 // openIDs are the checkpoints that may become links, in order.
 func (c *Chain) openIDs() []weir.CheckpointID {
 	c.mu.Lock()

@@ -36,7 +36,11 @@ type Metadata struct {
 // snapshot must not be linked; a file that appears later all the same is nobody's,
 // since ids are not used twice.
 func (m *MetadataStore) Write(ctx context.Context, s *snapshotmeta.Snapshot) (Metadata, error) {
-	name := snapshotmeta.MetadataName(s.Header.Job, s.Header.Checkpoint)
+	return m.WriteAs(ctx, snapshotmeta.MetadataName(s.Header.Job, s.Header.Checkpoint), s)
+}
+
+// WriteAs is Write under another name: a savepoint's.
+func (m *MetadataStore) WriteAs(ctx context.Context, name string, s *snapshotmeta.Snapshot) (Metadata, error) {
 	want, eerr, werr := m.create(ctx, name, s)
 	if eerr != nil {
 		return Metadata{}, eerr
