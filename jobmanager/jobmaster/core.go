@@ -72,6 +72,12 @@ type Core struct {
 	restoredFrom string                         // for people
 	restoredID   weir.CheckpointID              // what the last run started from
 
+	lastRequest checkpointing.RequestID            // numbers requests for snapshots
+	requests    map[checkpointing.RequestID]string // those under way, by whom
+	stop        *ongoingStop                       // under way, or nil
+	stopped     *StopEnded                         // how the stop went with which the job ended
+	atEnd       map[weir.AttemptID]bool            // have reached the end of their data
+
 	now time.Time
 	out []Action
 }
@@ -90,6 +96,8 @@ func NewCore(spec *Spec) *Core {
 		addresses:    make(map[execgraph.Location]string),
 		starting:     make(map[weir.OperatorID]bool),
 		splits:       make(map[weir.OperatorID][][][]byte),
+		requests:     make(map[checkpointing.RequestID]string),
+		atEnd:        make(map[weir.AttemptID]bool),
 		status:       rpc.JobInitializing,
 	}
 	var operators []weir.OperatorID
@@ -119,6 +127,14 @@ func (c *Core) take(ev Event) {
 		c.start(e)
 	case CancelRequested:
 		c.cancel()
+	case SnapshotRequested:
+		c.snapshotRequested(e)
+	case StopRequested:
+		c.stopRequested(e)
+	case StopRecorded:
+		c.stopRecorded(e)
+	case DataEnded:
+		c.dataEnded(e)
 	case SlotsGranted:
 		c.slotsGranted(e)
 	case SlotsShort:
@@ -158,6 +174,7 @@ func (c *Core) advance() {
 			c.tryDeploy()
 		case deploying, running:
 			c.tryRun()
+			c.tryStop()
 		}
 		if c.phase == before {
 			return
@@ -171,6 +188,9 @@ func (c *Core) start(e Start) {
 		return
 	}
 	c.restarts, c.everRan = e.Restarts, e.Resumed
+	if e.Stop != nil {
+		c.stop = &ongoingStop{Stop: *e.Stop, stage: stopWaiting}
+	}
 	c.checkpoint(checkpointing.Restored{Completed: e.Completed})
 	if e.Resumed {
 		c.setStatus(rpc.JobRestarting, "")

@@ -82,6 +82,14 @@ type (
 	// Store is an action of the checkpoint coordinator for storage: TakeID,
 	// WriteMetadata, AddLink, DiscardState or DeleteCheckpoint, answered as it says.
 	Store struct{ Action checkpointing.Action }
+	// RecordStop records a stop, or that it is over: Failure says why, and the savepoint
+	// is named if there is one. Answer: StopRecorded.
+	RecordStop struct {
+		Stop       Stop
+		Failure    string
+		Checkpoint weir.CheckpointID
+		Metadata   string // blob name
+	}
 	// LoadSnapshot reads a snapshot. Answer: SnapshotLoaded or SnapshotUnreadable.
 	LoadSnapshot struct {
 		Run      uint64
@@ -132,6 +140,25 @@ type (
 	}
 	// JobEnded is the last action but for answers to what is under way.
 	JobEnded struct{ Status rpc.JobStatus }
+	// SnapshotEnded answers SnapshotRequested.
+	SnapshotEnded struct {
+		Request    string
+		Checkpoint weir.CheckpointID
+		Metadata   string // blob name
+		Bytes      int64
+		Reason     weir.FailureReason // ReasonNone: it is complete
+		Message    string
+	}
+	// StopEnded answers StopRequested. A stop that was Refused was never begun. Without
+	// a Failure the job has ended; with one, and with Metadata, there is a savepoint all
+	// the same, and the job goes on from it.
+	StopEnded struct {
+		Request    string
+		Refused    bool
+		Failure    string
+		Checkpoint weir.CheckpointID
+		Metadata   string // blob name
+	}
 	// CheckpointEnded is for logs and metrics.
 	CheckpointEnded struct {
 		Statistics checkpointing.CheckpointStatistics
@@ -162,6 +189,9 @@ func (ReleaseSlots) action()        {}
 func (ArmTimer) action()            {}
 func (CancelTimer) action()         {}
 func (Store) action()               {}
+func (RecordStop) action()          {}
+func (SnapshotEnded) action()       {}
+func (StopEnded) action()           {}
 func (LoadSnapshot) action()        {}
 func (StartCoordinator) action()    {}
 func (StopCoordinator) action()     {}

@@ -49,8 +49,10 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 		case checkpointing.StopActing:
 			c.phase, c.status, c.detail = ended, rpc.JobSuspended, a.Message
 			c.emit(StopActing{Message: a.Message})
-		case checkpointing.LinkSettled, checkpointing.RequestEnded:
-			// advance looks at Linking itself; nobody requests by hand yet.
+		case checkpointing.RequestEnded:
+			c.requestEnded(a)
+		case checkpointing.LinkSettled:
+			// advance looks at Linking itself.
 		case checkpointing.Note:
 			c.emit(Note{Text: a.Text})
 		}
@@ -60,6 +62,9 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 // triggerTasks sends the barrier to those who start a checkpoint. An attempt that is
 // gone meanwhile has aborted the checkpoint.
 func (c *Core) triggerTasks(a checkpointing.TriggerTasks) {
+	if c.stop != nil && a.Barrier.Options.Kind.IsSynchronous() {
+		c.stop.triggered = true
+	}
 	for _, id := range a.Attempts {
 		x, ok := c.graph.Find(id)
 		if !ok || !x.State.Deployed() {

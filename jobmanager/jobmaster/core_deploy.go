@@ -26,6 +26,7 @@ func (c *Core) prepare() {
 		}
 	}
 	c.restored, c.loading = nil, false
+	c.forgetEnds()
 	if latest, ok := c.coordinator.Latest(); ok {
 		if planted.Is(planted.RestoredFromOldest) {
 			latest = c.coordinator.Retained()[0]
@@ -187,6 +188,7 @@ func (c *Core) tryRun() {
 		c.everRan = true
 		c.setStatus(rpc.JobRunning, "")
 		c.checkpoint(checkpointing.TasksRunning{})
+		c.finalCheckpoint()
 	}
 }
 
@@ -196,6 +198,7 @@ func (c *Core) end(s rpc.JobStatus, detail string) {
 	c.cancelTimer(SlotTimer, &c.slotTimer)
 	c.cancelTimer(RestartTimer, &c.restartTimer)
 	c.checkpoint(checkpointing.Shutdown{})
+	c.endStop(s)
 	for i, src := range c.sources {
 		if c.coordinators[i] != 0 {
 			c.coordinators[i] = 0

@@ -24,6 +24,7 @@ func (c *Core) deployment(x execgraph.Execution) rpc.TaskDeployment {
 	}
 	if c.restored != nil {
 		d.RestoredFrom = c.restored.snapshot.Header.Checkpoint
+		d.Finished = c.restored.finishedIn(vertex.IDs)
 		for _, id := range vertex.IDs {
 			if share := c.restored.share(id, vertex); share != nil {
 				d.Restore = append(d.Restore, share[x.ID.Subtask])

@@ -21,6 +21,8 @@ type View struct {
 	Tasks        []execgraph.Execution // by vertex and subtask
 	Checkpoints  checkpointing.Statistics
 	Latest       weir.CheckpointID
+	Stopping     string     // request of the stop that is under way
+	Stopped      *StopEnded // how the stop went with which the job ended
 }
 
 // View copies what is known of the job.
@@ -28,7 +30,10 @@ func (c *Core) View(now time.Time) View {
 	v := View{
 		Status: c.status, Detail: c.detail, Restarts: c.restarts, Failure: c.failure,
 		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, Restored: c.restoredID,
-		Checkpoints: c.coordinator.Statistics(now),
+		Checkpoints: c.coordinator.Statistics(now), Stopped: c.stopped,
+	}
+	if c.stop != nil {
+		v.Stopping = c.stop.Request
 	}
 	if latest, ok := c.coordinator.Latest(); ok {
 		v.Latest = latest.ID

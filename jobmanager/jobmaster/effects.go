@@ -41,6 +41,12 @@ func (l *loop) do(action Action) {
 		}
 	case Store:
 		l.store(a.Action)
+	case RecordStop:
+		l.call(l.deps.Pools.storage, func(ctx context.Context) Event { return l.recordStop(ctx, a) })
+	case SnapshotEnded:
+		l.snapshotEnded(a)
+	case StopEnded:
+		l.stopEnded(a)
 	case LoadSnapshot:
 		l.call(l.deps.Pools.storage, func(ctx context.Context) Event { return l.readSnapshot(ctx, a) })
 	case StartCoordinator, StopCoordinator, SnapshotCoordinator, DeliverEvent, AnswerCoordinator, NotifyCoordinators:
