@@ -31,6 +31,7 @@ func (r *Registry) Job(id weir.JobID, name string) *Job {
 	j := &Job{vecs: r.jobs, labels: prometheus.Labels{"job_id": id.String(), "job_name": labelValue(name)}}
 	j.report(func() {
 		j.vecs.completed.With(j.labels)
+		j.vecs.undeleted.With(j.labels)
 		j.vecs.inProgress.With(j.labels)
 		j.vecs.restarts.With(j.labels)
 	})
@@ -62,6 +63,11 @@ func (j *Job) CheckpointsInProgress(n int) {
 	j.report(func() { j.vecs.inProgress.With(j.labels).Set(float64(n)) })
 }
 
+// Undeleted sets the number of deletions that have failed so far and are tried again.
+func (j *Job) Undeleted(n int) {
+	j.report(func() { j.vecs.undeleted.With(j.labels).Set(float64(n)) })
+}
+
 // Restarted counts a restart after a failure.
 func (j *Job) Restarted() {
 	j.report(func() { j.vecs.restarts.With(j.labels).Inc() })
@@ -89,6 +95,7 @@ type jobVecs struct {
 	size          *prometheus.HistogramVec
 	completed     *prometheus.CounterVec
 	failed        *prometheus.CounterVec
+	undeleted     *prometheus.GaugeVec
 	inProgress    *prometheus.GaugeVec
 	lastCompleted *prometheus.GaugeVec
 	restarts      *prometheus.CounterVec
@@ -119,6 +126,7 @@ func newJobVecs() jobVecs {
 		size:          histogram("checkpoint_size_bytes", "Size of completed checkpoints.", bytes, job),
 		completed:     counter("checkpoints_completed_total", "Checkpoints completed.", job),
 		failed:        counter("checkpoints_failed_total", "Checkpoints aborted, by reason.", append(job[:2:2], "reason")),
+		undeleted:     gauge("checkpoint_undeleted", "Deletions of what no checkpoint needs that have failed so far and are tried again."),
 		inProgress:    gauge("checkpoints_in_progress", "Checkpoints pending now."),
 		lastCompleted: gauge("checkpoint_last_completed_timestamp_seconds", "When the latest checkpoint completed, since the Unix epoch."),
 		restarts:      counter("job_restarts_total", "Restarts of the job after failures.", job),
@@ -132,7 +140,7 @@ func newJobVecs() jobVecs {
 
 func (v jobVecs) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		v.duration, v.size, v.completed, v.failed, v.inProgress, v.lastCompleted, v.restarts,
+		v.duration, v.size, v.completed, v.failed, v.undeleted, v.inProgress, v.lastCompleted, v.restarts,
 		v.startDelay, v.alignment, v.syncPart, v.asyncPart,
 	}
 }
@@ -147,7 +155,7 @@ func (v jobVecs) forget(id weir.JobID) {
 	for _, c := range []*prometheus.CounterVec{v.completed, v.failed, v.restarts} {
 		c.DeletePartialMatch(match)
 	}
-	for _, g := range []*prometheus.GaugeVec{v.inProgress, v.lastCompleted} {
+	for _, g := range []*prometheus.GaugeVec{v.undeleted, v.inProgress, v.lastCompleted} {
 		g.DeletePartialMatch(match)
 	}
 }

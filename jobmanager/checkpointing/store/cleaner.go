@@ -15,9 +15,9 @@ import (
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
-// Cleaner deletes files of one job's checkpoint directory. It never touches files in
-// snapshotmeta.SharedDir: when those have no user left is for the shared-state
-// registry to say.
+// Cleaner deletes files of one job's snapshots. Files in snapshotmeta.SharedDir are
+// deleted only by [Cleaner.DiscardShared]: when those have no user left is for the
+// shared-state registry to say.
 type Cleaner struct {
 	// OpenStore opens another store by its location, for snapshots that were claimed
 	// there and savepoints. Nil: there are none. It is set before the first call.
@@ -195,6 +195,25 @@ func (c *Cleaner) locate(blob string) (place, string, error) {
 		return place{}, "", fmt.Errorf("open %s: %w", location, err)
 	}
 	return place{store: store, prefix: snapshotmeta.Foreign(location, "")}, name, nil
+}
+
+// DiscardShared deletes files of the job's shared directory that the shared-state registry
+// says nobody uses any more. One that a link names all the same is kept.
+func (c *Cleaner) DiscardShared(ctx context.Context, files []string) error {
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		if blobstore.CheckName(f) == nil && strings.HasPrefix(f, snapshotmeta.SharedDir+"/") {
+			names = append(names, path.Join(snapshotmeta.JobDir(c.job), f))
+		}
+	}
+	retained, err := c.retained(ctx)
+	if err == nil {
+		err = c.delete(ctx, names, retained)
+	}
+	if err != nil {
+		return fmt.Errorf("discard shared state: %w", err)
+	}
+	return nil
 }
 
 // DiscardJob deletes the job's whole directory. The job must be recorded as ended, and
