@@ -98,8 +98,8 @@ type (
 	TakeID struct{ Trigger TriggerID }
 	// InitializeLocation makes the directory of a savepoint, in which nothing may be
 	// yet, and finds out whether it can be written. Answer: LocationInitialized or
-	// LocationFailed; none once the savepoint was aborted. A checkpoint's location
-	// needs no preparation.
+	// LocationFailed, also if the savepoint was aborted meanwhile: then what was made
+	// is discarded. A checkpoint's location needs no preparation.
 	InitializeLocation struct {
 		Checkpoint weir.CheckpointID
 		Kind       weir.SnapshotKind
@@ -170,7 +170,8 @@ type (
 	// DeleteCheckpoint removes a snapshot: first its link, if it has one, then all its
 	// files with the _metadata. A savepoint is only deleted if it was aborted while its
 	// metadata was written. Foreign: it is another job's that this one took over.
-	// Answer: CleanupEnded.
+	// KeepFiles: only the link goes, since it is the savepoint of a stop. Answer:
+	// CleanupEnded.
 	DeleteCheckpoint struct {
 		Cleanup    CleanupID
 		Checkpoint weir.CheckpointID
@@ -178,6 +179,7 @@ type (
 		Metadata   string
 		Linked     bool
 		Foreign    bool
+		KeepFiles  bool
 	}
 	// DeleteShared deletes files of the job's shared directory that no snapshot uses any
 	// more. Answer: CleanupEnded.

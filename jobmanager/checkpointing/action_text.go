@@ -45,7 +45,10 @@ func (a DiscardState) String() string {
 }
 func (a DeleteCheckpoint) String() string {
 	what := "file"
-	if a.Linked {
+	switch {
+	case a.KeepFiles:
+		what = "link"
+	case a.Linked:
 		what = "link and files"
 	}
 	return fmt.Sprintf("delete %s of %d (cleanup %d)", what, a.Checkpoint, a.Cleanup)

@@ -133,7 +133,7 @@ func (c *CheckpointCoordinator) writeMetadata(now time.Time, p *PendingCheckpoin
 }
 
 func (c *CheckpointCoordinator) metadataWritten(now time.Time, ev MetadataWritten) {
-	if p := c.takeDisposed(ev.Checkpoint); p != nil {
+	if p := c.takeDisposed(ev.Checkpoint, atMetadata); p != nil {
 		c.delete(DeleteCheckpoint{Checkpoint: p.id, Kind: p.kind, Metadata: ev.Metadata})
 		return
 	}
@@ -151,7 +151,7 @@ func (c *CheckpointCoordinator) metadataWritten(now time.Time, ev MetadataWritte
 }
 
 func (c *CheckpointCoordinator) metadataFailed(now time.Time, ev MetadataFailed) {
-	if p := c.takeDisposed(ev.Checkpoint); p != nil {
+	if p := c.takeDisposed(ev.Checkpoint, atMetadata); p != nil {
 		c.discard(p, p.dispose())
 		return
 	}
@@ -164,10 +164,11 @@ func (c *CheckpointCoordinator) metadataFailed(now time.Time, ev MetadataFailed)
 	c.abort(now, p, failureOf(p, weir.FinalizeCheckpointFailure, "metadata: "+ev.Message))
 }
 
-// takeDisposed returns an aborted checkpoint whose metadata was being written.
-func (c *CheckpointCoordinator) takeDisposed(id weir.CheckpointID) *PendingCheckpoint {
+// takeDisposed returns a checkpoint that was aborted at this stage, if its answer was
+// awaited.
+func (c *CheckpointCoordinator) takeDisposed(id weir.CheckpointID, at stage) *PendingCheckpoint {
 	for i, p := range c.disposed {
-		if p.id == id {
+		if p.id == id && p.stage == at {
 			c.disposed = slices.Delete(c.disposed, i, i+1)
 			return p
 		}
@@ -229,8 +230,11 @@ func (c *CheckpointCoordinator) linkAdded(now time.Time, ev LinkAdded) {
 	}
 	c.emit(NotifyComplete{Permit: ev.Permit, Tasks: p.plan.Wait, Subsumed: last})
 	for _, old := range subsumed {
-		if old.Owned {
-			c.delete(DeleteCheckpoint{Checkpoint: old.ID, Kind: old.Kind, Metadata: old.Metadata, Linked: !old.Foreign, Foreign: old.Foreign})
+		if old.Owned || !old.Foreign {
+			c.delete(DeleteCheckpoint{
+				Checkpoint: old.ID, Kind: old.Kind, Metadata: old.Metadata,
+				Linked: !old.Foreign, Foreign: old.Foreign, KeepFiles: !old.Owned,
+			})
 		}
 	}
 	if unused := c.shared.Unregister(c.completed.lowest()); len(unused) > 0 {
@@ -281,7 +285,7 @@ func (c *CheckpointCoordinator) abort(now time.Time, p *PendingCheckpoint, x che
 	c.cancelExpiry(p)
 	states := p.dispose()
 	switch {
-	case p.stage == atMetadata:
+	case p.stage == atMetadata || p.stage == atLocation:
 		c.disposed = append(c.disposed, p) // what to discard depends on the answer
 	case p.stage == beforeLink:
 		c.delete(DeleteCheckpoint{Checkpoint: p.id, Kind: p.kind, Metadata: p.metadata})

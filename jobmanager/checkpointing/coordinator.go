@@ -44,8 +44,8 @@ type CheckpointCoordinator struct {
 
 	pending []*PendingCheckpoint // by id
 	linking *PendingCheckpoint   // of pending: its link is being added; or nil
-	// disposed were aborted while their metadata was being written. What is
-	// discarded depends on the answer.
+	// disposed were aborted while their metadata was being written, or their location
+	// made. What is discarded depends on the answer.
 	disposed []*PendingCheckpoint
 	lastID   weir.CheckpointID // the largest id ever taken
 
@@ -104,7 +104,7 @@ func (c *CheckpointCoordinator) dispatch(now time.Time, ev Event) {
 	case TasksRunning:
 		c.tasksRunning(now)
 	case TasksStopped:
-		c.stop(now, weir.CheckpointCoordinatorSuspend, "the job does not run any more")
+		c.stop(now, weir.CheckpointCoordinatorSuspend, "the periodic scheduler was stopped")
 	case JobFailover:
 		c.stop(now, weir.JobFailoverRegion, "the job is restarted")
 	case Shutdown:

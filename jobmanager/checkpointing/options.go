@@ -63,6 +63,10 @@ type Options struct {
 	// InlineThreshold is the size in bytes up to which state lies in the metadata
 	// file: 20 KiB, 0 to 1 MiB.
 	InlineThreshold int
+	// SavepointDir is the directory of the job's savepoints, below the JobManager's and
+	// absolute or relative to it: empty, the JobManager's itself. Who knows that one
+	// checks it.
+	SavepointDir string
 }
 
 // Defaults returns the options of a job that sets none.

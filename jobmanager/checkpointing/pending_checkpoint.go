@@ -49,8 +49,8 @@ type PendingCheckpoint struct {
 	triggered time.Time
 	timeline  Timeline
 	stage     stage
-	disposed    bool // aborted: nothing is accepted any more
-	expires     bool // its expiry timer is armed
+	disposed  bool // aborted: nothing is accepted any more
+	expires   bool // its expiry timer is armed
 
 	index    map[weir.AttemptID]int32 // into what follows, which is ordered as plan.Wait
 	states   []TaskState

@@ -27,6 +27,7 @@ const (
 	keyRetained         = "num-retained"
 	keyAfterTasksFinish = "checkpoints-after-tasks-finish"
 	keyInline           = "data-inline-threshold"
+	keySavepointDir     = "savepoint-dir"
 	keyUnaligned        = "unaligned.enabled"
 	keyAlignedTimeout   = "aligned-checkpoint-timeout"
 	keySubtasksPerFile  = "unaligned.max-subtasks-per-channel-state-file"
@@ -45,7 +46,6 @@ var fixed = map[string]string{
 	"create-subdir":                     "true",
 	"storage":                           "filesystem",
 	"dir":                               "",
-	"savepoint-dir":                     "",
 	"write-buffer-size":                 "",
 	"cleaner.parallel-mode":             "",
 	"recover-without-channel-state.checkpoint-id": "-1",
@@ -124,6 +124,8 @@ func (o *Options) set(short, key, value string) (err error) {
 		o.Retained, err = strconv.Atoi(value)
 	case short == keyAfterTasksFinish:
 		o.AfterTasksFinish, err = strconv.ParseBool(value)
+	case key == keySavepointDir:
+		o.SavepointDir = value
 	case key == keyInline:
 		o.InlineThreshold, err = parseSize(value)
 	case short == strings.TrimSuffix(keyUnaligned, ".enabled"):
@@ -197,6 +199,9 @@ func (o Options) Settings() map[string]string {
 	}
 	if o.TolerableFailures == Unlimited {
 		s[keyTolerable] = "unlimited"
+	}
+	if o.SavepointDir != "" {
+		s[keySavepointDir] = o.SavepointDir
 	}
 	if o.Interval > 0 {
 		s[keyInterval] = o.Interval.String()

@@ -178,6 +178,10 @@ func (c *CheckpointCoordinator) kindOf(r CheckpointRequest) weir.SnapshotKind {
 }
 
 func (c *CheckpointCoordinator) locationInitialized(now time.Time, ev LocationInitialized) {
+	if p := c.takeDisposed(ev.Checkpoint, atLocation); p != nil {
+		c.discard(p, p.dispose())
+		return
+	}
 	p := c.find(ev.Checkpoint)
 	if p == nil || p.stage != atLocation {
 		c.note("not awaited: %s", ev)
@@ -188,12 +192,25 @@ func (c *CheckpointCoordinator) locationInitialized(now time.Time, ev LocationIn
 }
 
 func (c *CheckpointCoordinator) locationFailed(now time.Time, ev LocationFailed) {
+	if p := c.takeDisposed(ev.Checkpoint, atLocation); p != nil {
+		c.unlocated(p)
+		return
+	}
 	p := c.find(ev.Checkpoint)
 	if p == nil || p.stage != atLocation {
 		c.note("not awaited: %s", ev)
 		return
 	}
 	c.abort(now, p, failureOf(p, ev.Reason, fmt.Sprintf("location %s: %s", p.location, ev.Message)))
+	c.unlocated(c.takeDisposed(p.id, atLocation))
+}
+
+// unlocated ends a savepoint whose location was not made. There is nothing to discard,
+// unless a task has acknowledged before it was asked to.
+func (c *CheckpointCoordinator) unlocated(p *PendingCheckpoint) {
+	if states := p.dispose(); len(states) > 0 {
+		c.discard(p, states)
+	}
 }
 
 func (c *CheckpointCoordinator) snapshotCoordinators(now time.Time, p *PendingCheckpoint) {
