@@ -20,10 +20,10 @@ func (c *Client) TakeSnapshot(ctx context.Context, r rpc.SnapshotRequest) (rpc.S
 	})
 }
 
-// Stop ends a job with a savepoint, and waits for its end as long as ctx allows. The
+// StopJob ends a job with a savepoint, and waits for its end as long as ctx allows. The
 // request id makes it safe to ask again.
-func (c *Client) Stop(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
-	return persist(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.StopReply, error) { return cc.Stop(ctx, r) })
+func (c *Client) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
+	return persist(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.StopReply, error) { return cc.StopJob(ctx, r) })
 }
 
 // persist asks until there is an answer: the JobManager says with CodeDeadlineExceeded

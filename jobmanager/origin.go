@@ -106,8 +106,8 @@ func metadataName(location, from string) (string, error) {
 	}
 	rel = strings.TrimSuffix(path.Clean(rel), "/"+snapshotmeta.MetadataFile)
 	name := path.Join(rel, snapshotmeta.MetadataFile)
-	const depth = 2 // JOB/chk-N/_metadata
-	if blobstore.CheckName(name) != nil || strings.Count(name, "/") != depth {
+	const depth = 2 // JOB/chk-N/_metadata, or that of a savepoint, which may lie deeper
+	if blobstore.CheckName(name) != nil || strings.Count(name, "/") != depth && !strings.HasPrefix(path.Base(rel), "savepoint-") {
 		return "", bad("the path does not look like JOB/chk-N")
 	}
 	return name, nil

@@ -212,6 +212,9 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 	if err != nil {
 		return nil, fault(rpc.CodeInvalidArgument, "docs/config.md lists all options", "%v", err)
 	}
+	if _, err := t.cfg.savepointTarget(settings.Checkpointing.SavepointDir); err != nil {
+		return nil, fault(rpc.CodeInvalidArgument, "savepoints go below the JobManager's --savepoint-dir", "execution.checkpointing.savepoint-dir: %v", err)
+	}
 	program, err := t.buildTwice(ctx, r)
 	if err != nil {
 		return nil, err

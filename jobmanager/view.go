@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir/jobmanager/jobmaster"
 	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // recorded is what the records say of a job.
@@ -25,6 +26,7 @@ func recorded(job ha.Job) jobmaster.Report {
 	if job.Status.Terminal {
 		result := jobmaster.DecodeResult(job.Status.Result)
 		r.Ended, r.Detail, r.Latest = job.Status.Since, result.Detail, result.LastCheckpoint
+		r.Stopped = result.Stop
 		r.Tasks = make([]execgraph.Execution, min(max(result.Tasks, 0), weir.MaxMaxParallelism))
 	}
 	return r
@@ -37,8 +39,11 @@ func summary(r jobmaster.Report) rpc.JobSummary {
 	}
 }
 
-func detail(r jobmaster.Report) rpc.JobDetail {
-	d := rpc.JobDetail{JobSummary: summary(r), RequestID: r.Job.RequestID, Failure: r.Failure, RestoredFrom: r.RestoredFrom}
+func detail(r jobmaster.Report, location string) rpc.JobDetail {
+	d := rpc.JobDetail{JobSummary: summary(r), RequestID: r.Job.RequestID, Failure: r.Failure, RestoredFrom: r.RestoredFrom, Stopping: r.Stopping}
+	if r.Stopped != nil {
+		d.Savepoint = pathOf(location, r.Stopped.Metadata)
+	}
 	if r.Body == nil {
 		return d
 	}
@@ -106,6 +111,9 @@ func checkpoint(r jobmaster.Report, s *checkpointing.CheckpointStatistics, locat
 func pathOf(location, metadata string) string {
 	if metadata == "" {
 		return ""
+	}
+	if elsewhere, name, foreign := snapshotmeta.CutForeign(metadata); foreign {
+		location, metadata = elsewhere, name
 	}
 	return path.Join(location, path.Dir(metadata))
 }

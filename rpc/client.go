@@ -20,8 +20,10 @@ type ClientGateway interface {
 	Cluster(ctx context.Context) (ClusterInfo, error)
 	// TakeSnapshot takes a checkpoint or a savepoint, and returns when there is one.
 	TakeSnapshot(ctx context.Context, r SnapshotRequest) (SnapshotReply, error)
-	// Stop ends a job with a savepoint, and returns when it has ended, or will not.
-	Stop(ctx context.Context, r StopRequest) (StopReply, error)
+	// StopJob ends a job with a savepoint, and returns when it has ended, or will not.
+	StopJob(ctx context.Context, r StopRequest) (StopReply, error)
+	// InUse says what of the checkpoint directory jobs need, as the leader knows it.
+	InUse(ctx context.Context) (InUse, error)
 }
 
 // SnapshotRequest asks for a snapshot of a running job.
@@ -135,6 +137,8 @@ type JobDetail struct {
 	Tasks        []TaskDetail
 	Failure      *weir.Failure // the last one
 	RestoredFrom string
+	// RestoreReason says why it runs from that snapshot and no other.
+	RestoreReason string
 	Savepoint    string // path of the one that it was stopped with
 	Stopping     string // request id of a stop that is under way
 }

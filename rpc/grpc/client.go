@@ -113,8 +113,8 @@ func (c *Client) TakeSnapshot(ctx context.Context, r rpc.SnapshotRequest) (rpc.S
 	}, nil
 }
 
-// Stop implements rpc.ClientGateway.
-func (c *Client) Stop(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
+// StopJob implements rpc.ClientGateway.
+func (c *Client) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
 	p, err := c.pb.Stop(ctx, &clientpb.StopRequest{Job: r.Job, RequestId: r.RequestID, Drain: r.Drain, Target: r.Target})
 	if err != nil {
 		return rpc.StopReply{}, ErrorOf(err)
@@ -148,7 +148,7 @@ func detailOf(p *clientpb.JobDetail) (d rpc.JobDetail, err error) {
 		return d, err
 	}
 	d.RequestID, d.Params, d.Options, d.RestoredFrom = p.GetRequestId(), p.GetParams(), p.GetOptions(), p.GetRestoredFrom()
-	d.Savepoint, d.Stopping = p.GetSavepoint(), p.GetStopping()
+	d.Savepoint, d.Stopping, d.RestoreReason = p.GetSavepoint(), p.GetStopping(), p.GetRestoreReason()
 	if p.GetGraph() != nil {
 		if d.Graph, err = graphOf(p.GetGraph()); err != nil {
 			return d, fmt.Errorf("graph: %w", err)

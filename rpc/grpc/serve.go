@@ -35,7 +35,7 @@ func (s *Server) Get(ctx context.Context, p *clientpb.JobRequest) (*clientpb.Job
 	return &clientpb.JobDetail{
 		Summary: summaryPB(d.JobSummary), RequestId: d.RequestID, Params: d.Params, Options: d.Options,
 		Graph: graphPB(d.Graph), Failure: failurePB(d.Failure), RestoredFrom: d.RestoredFrom,
-		Savepoint: d.Savepoint, Stopping: d.Stopping,
+		Savepoint: d.Savepoint, Stopping: d.Stopping, RestoreReason: d.RestoreReason,
 		Tasks: every(d.Tasks, func(t rpc.TaskDetail) *clientpb.TaskDetail {
 			t.Stats.Attempt = t.Attempt
 			return &clientpb.TaskDetail{
@@ -110,7 +110,7 @@ func (s *Server) TakeSnapshot(ctx context.Context, p *clientpb.SnapshotRequest) 
 
 // Stop serves clients.
 func (s *Server) Stop(ctx context.Context, p *clientpb.StopRequest) (*clientpb.StopReply, error) {
-	r, err := s.gateway.Stop(ctx, rpc.StopRequest{Job: p.GetJob(), RequestID: p.GetRequestId(), Drain: p.GetDrain(), Target: p.GetTarget()})
+	r, err := s.gateway.StopJob(ctx, rpc.StopRequest{Job: p.GetJob(), RequestID: p.GetRequestId(), Drain: p.GetDrain(), Target: p.GetTarget()})
 	if err != nil {
 		return nil, StatusOf(err)
 	}
