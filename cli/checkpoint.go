@@ -10,12 +10,13 @@ func (a *app) checkpointCommand() *cobra.Command {
 		Short: "Look into checkpoints, verify them, remove what nobody needs",
 		Long: `Commands about what lies in durable storage. ` + "`weir checkpoints JOB`" + ` lists a job's checkpoints
 with their paths.`,
-		Example: `  weir checkpoint inspect /data/checkpoints/4f…/chk-12
+		Example: `  weir checkpoint trigger orders
+  weir checkpoint inspect /data/checkpoints/4f…/chk-12
   weir checkpoint verify /data/checkpoints/4f…/chk-12
   weir checkpoint gc`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.inspectCommand(), a.verifyCommand())
+	cmd.AddCommand(a.checkpointTriggerCommand(), a.inspectCommand(), a.verifyCommand())
 	return cmd
 }

@@ -113,6 +113,8 @@ type detailJSON struct {
 	Params       map[string]string `json:"params"`
 	Options      map[string]string `json:"options"`
 	RestoredFrom string            `json:"restored_from,omitempty"`
+	Savepoint    string            `json:"savepoint,omitempty"`
+	Stopping     string            `json:"stopping,omitempty"`
 	Failure      string            `json:"failure,omitempty"`
 	TaskList     []taskJSON        `json:"task_list"`
 }
@@ -120,7 +122,7 @@ type detailJSON struct {
 func detailJSONOf(d rpc.JobDetail) detailJSON {
 	out := detailJSON{
 		jobJSON: jobJSONOf(d.JobSummary), RequestID: d.RequestID, Params: d.Params, Options: d.Options,
-		RestoredFrom: d.RestoredFrom, TaskList: []taskJSON{},
+		RestoredFrom: d.RestoredFrom, Savepoint: d.Savepoint, Stopping: d.Stopping, TaskList: []taskJSON{},
 	}
 	if d.Failure != nil {
 		out.Failure = d.Failure.Error()
@@ -147,6 +149,12 @@ func (a *app) printDetail(d rpc.JobDetail) {
 		fmt.Fprintf(w, "ended        %s\n", when(d.Ended))
 	}
 	fmt.Fprintf(w, "restarts     %d\ncheckpoint   %d\n", d.Restarts, d.LastCheckpoint)
+	if d.Savepoint != "" {
+		fmt.Fprintf(w, "savepoint    %s\n", d.Savepoint)
+	}
+	if d.Stopping != "" {
+		fmt.Fprintf(w, "stopping     by request %s\n", d.Stopping)
+	}
 	if d.RestoredFrom != "" {
 		fmt.Fprintf(w, "restored     %s\n", d.RestoredFrom)
 	}

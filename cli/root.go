@@ -110,6 +110,7 @@ A cluster:
   weir taskmanager --slots 2             runs tasks; start as many as you need
   weir submit checkpoint-demo --detach   give it work
   weir list, show, checkpoints, cancel   look after it
+  weir savepoint JOB, weir stop JOB      keep its state, and go on from it later
   weir backpressure JOB                  which operator holds up the others
 
 Every command that prints something takes -o json for scripts.`
@@ -140,7 +141,7 @@ func (a *app) root() *cobra.Command {
 		return nil
 	}
 	root.AddCommand(
-		a.submitCommand(), a.runCommand(), a.listCommand(), a.showCommand(), a.cancelCommand(),
+		a.submitCommand(), a.runCommand(), a.listCommand(), a.showCommand(), a.cancelCommand(), a.savepointCommand(), a.stopCommand(),
 		a.checkpointsCommand(), a.checkpointCommand(), a.backpressureCommand(), a.planCommand(), a.demoCommand(),
 		a.jobManagerCommand(), a.taskManagerCommand(),
 	)

@@ -66,6 +66,10 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	if err != nil {
 		return cli.Ready{}, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
+	savepoints, err := savepointDir(j.o.SavepointDir)
+	if err != nil {
+		return cli.Ready{}, fmt.Errorf("--savepoint-dir: %w", err)
+	}
 	socket, err := listen(ctx, "--listen", j.o.Listen)
 	if err != nil {
 		return cli.Ready{}, err
@@ -86,7 +90,7 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	}
 	jm, err := jobmanager.New(jobmanager.Config{
 		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
-		Catalog: j.catalog, Registry: registry, Blobs: store, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+		Catalog: j.catalog, Registry: registry, Blobs: store, SavepointDir: savepoints, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
 	})
 	if err != nil {
 		return cli.Ready{}, invalid(err.Error(), "")
@@ -104,6 +108,22 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 		}
 	}
 	return cli.Ready{Role: "jobmanager", Control: address, Metrics: metricsAddress, CheckpointDir: checkpoints}, nil
+}
+
+// savepointDir makes the directory of savepoints and proves that it can be written.
+func savepointDir(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	store, err := fs.Open(abs)
+	if err != nil {
+		return "", err
+	}
+	return abs, store.Close()
 }
 
 // registry connects to etcd, which it starts itself if none is named.
