@@ -139,8 +139,8 @@ type JobDetail struct {
 	RestoredFrom string
 	// RestoreReason says why it runs from that snapshot and no other.
 	RestoreReason string
-	Savepoint    string // path of the one that it was stopped with
-	Stopping     string // request id of a stop that is under way
+	Savepoint     string // path of the one that it was stopped with
+	Stopping      string // request id of a stop that is under way
 }
 
 // TaskDetail is one subtask.

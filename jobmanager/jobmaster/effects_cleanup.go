@@ -2,7 +2,9 @@ package jobmaster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
+	"github.com/weirflow/weir/rpc"
 )
 
 const (
@@ -224,4 +227,52 @@ func (l *loop) deleteShared(a checkpointing.DeleteShared) {
 		what: fmt.Sprintf("%d shared files", len(a.Files)),
 		act:  func(ctx context.Context) error { return l.cleaner.DiscardShared(ctx, a.Files) },
 	}, l.counted())
+}
+
+// OutcomeOf is how a job ended, as its retention policy looks at it.
+func OutcomeOf(s rpc.JobStatus) checkpointing.Outcome {
+	switch s {
+	case rpc.JobFinished:
+		return checkpointing.JobFinished
+	case rpc.JobCanceled:
+		return checkpointing.JobCanceled
+	case rpc.JobFailed:
+		return checkpointing.JobFailed
+	default:
+		return checkpointing.JobSuspended
+	}
+}
+
+// discardEnded deletes the checkpoints of a job whose end is recorded, if its retention
+// policy says so: first the links, so that nobody relies on what goes, then what it had
+// claimed elsewhere, then its directory. What is left after a crash is gc's to find: it
+// knows the policy.
+func (l *loop) discardEnded(status rpc.JobStatus) {
+	if l.spec == nil || !l.spec.Settings.Checkpointing.Retention.Deletes(OutcomeOf(status)) {
+		return
+	}
+	end := l.counted()
+	l.deps.Pools.deletion.do(func(ctx context.Context) {
+		one, cancel := context.WithTimeout(ctx, retryPatience)
+		defer cancel()
+		if err := l.discardAll(one); err != nil {
+			l.log.Warn("checkpoints of the ended job not deleted; weir checkpoint gc will find them", zap.Error(err))
+		}
+		end(nil)
+	})
+}
+
+func (l *loop) discardAll(ctx context.Context) error {
+	links := l.chain.Links()
+	if err := l.deps.Jobs.DropChain(ctx, l.m.record.Job); err != nil {
+		return err
+	}
+	l.chain.Drop()
+	var errs []error
+	for _, link := range links {
+		if path.Dir(path.Dir(link.Metadata)) != l.spec.Directory && !link.Kind.IsSavepoint() {
+			errs = append(errs, l.cleaner.DiscardAt(ctx, link.Metadata))
+		}
+	}
+	return errors.Join(append(errs, l.cleaner.DiscardJob(ctx, l.m.record.Body))...)
 }

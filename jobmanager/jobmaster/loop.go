@@ -396,6 +396,7 @@ func (l *loop) statusWritten(x statusWritten) {
 		l.answerEnded()
 		l.deps.Metrics.Forget(l.m.record.Job)
 		l.deps.Ended(l.m.record.Job, l.final)
+		l.discardEnded(l.final.Status)
 		return
 	}
 	l.writeStatus()

@@ -928,8 +928,9 @@ type JobDetail struct {
 	Tasks         []*TaskDetail          `protobuf:"bytes,6,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Failure       *controlpb.Failure     `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
 	RestoredFrom  string                 `protobuf:"bytes,8,opt,name=restored_from,json=restoredFrom,proto3" json:"restored_from,omitempty"`
-	Savepoint     string                 `protobuf:"bytes,9,opt,name=savepoint,proto3" json:"savepoint,omitempty"` // that it was stopped with
-	Stopping      string                 `protobuf:"bytes,10,opt,name=stopping,proto3" json:"stopping,omitempty"`  // request id of a stop that is under way
+	Savepoint     string                 `protobuf:"bytes,9,opt,name=savepoint,proto3" json:"savepoint,omitempty"`                               // that it was stopped with
+	Stopping      string                 `protobuf:"bytes,10,opt,name=stopping,proto3" json:"stopping,omitempty"`                                // request id of a stop that is under way
+	RestoreReason string                 `protobuf:"bytes,11,opt,name=restore_reason,json=restoreReason,proto3" json:"restore_reason,omitempty"` // why it runs from restored_from
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1030,6 +1031,13 @@ func (x *JobDetail) GetSavepoint() string {
 func (x *JobDetail) GetStopping() string {
 	if x != nil {
 		return x.Stopping
+	}
+	return ""
+}
+
+func (x *JobDetail) GetRestoreReason() string {
+	if x != nil {
+		return x.RestoreReason
 	}
 	return ""
 }
@@ -1530,6 +1538,204 @@ func (x *ClusterInfo) GetCheckpointDir() string {
 	return ""
 }
 
+// InUse asks what of the checkpoint directory is needed by jobs.
+type InUseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InUseRequest) Reset() {
+	*x = InUseRequest{}
+	mi := &file_client_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InUseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InUseRequest) ProtoMessage() {}
+
+func (x *InUseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InUseRequest.ProtoReflect.Descriptor instead.
+func (*InUseRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{21}
+}
+
+type InUseReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	CheckpointDir string                 `protobuf:"bytes,3,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
+	Jobs          []*JobInUse            `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty"` // all that are recorded
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InUseReply) Reset() {
+	*x = InUseReply{}
+	mi := &file_client_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InUseReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InUseReply) ProtoMessage() {}
+
+func (x *InUseReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InUseReply.ProtoReflect.Descriptor instead.
+func (*InUseReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *InUseReply) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *InUseReply) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *InUseReply) GetCheckpointDir() string {
+	if x != nil {
+		return x.CheckpointDir
+	}
+	return ""
+}
+
+func (x *InUseReply) GetJobs() []*JobInUse {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+// JobInUse is what one job needs.
+type JobInUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Status        uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Metadata      []string               `protobuf:"bytes,4,rep,name=metadata,proto3" json:"metadata,omitempty"`       // blob names of _metadata files; LOCATION//NAME in another store
+	Pending       []int64                `protobuf:"varint,5,rep,packed,name=pending,proto3" json:"pending,omitempty"` // ids of checkpoints that are under way
+	Saving        bool                   `protobuf:"varint,7,opt,name=saving,proto3" json:"saving,omitempty"`          // a savepoint is under way
+	Unknown       string                 `protobuf:"bytes,6,opt,name=unknown,proto3" json:"unknown,omitempty"`         // why what it needs is not known; nothing of it may be deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobInUse) Reset() {
+	*x = JobInUse{}
+	mi := &file_client_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobInUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobInUse) ProtoMessage() {}
+
+func (x *JobInUse) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobInUse.ProtoReflect.Descriptor instead.
+func (*JobInUse) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *JobInUse) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *JobInUse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobInUse) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *JobInUse) GetMetadata() []string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *JobInUse) GetPending() []int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
+}
+
+func (x *JobInUse) GetSaving() bool {
+	if x != nil {
+		return x.Saving
+	}
+	return false
+}
+
+func (x *JobInUse) GetUnknown() string {
+	if x != nil {
+		return x.Unknown
+	}
+	return ""
+}
+
 var File_client_proto protoreflect.FileDescriptor
 
 const file_client_proto_rawDesc = "" +
@@ -1617,7 +1823,7 @@ const file_client_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\rR\x05state\x12!\n" +
 	"\ftask_manager\x18\x04 \x01(\tR\vtaskManager\x120\n" +
 	"\x05stats\x18\x05 \x01(\v2\x1a.weir.control.v1.TaskStatsR\x05stats\x12\x18\n" +
-	"\afailure\x18\x06 \x01(\tR\afailure\"\xce\x04\n" +
+	"\afailure\x18\x06 \x01(\tR\afailure\"\xf5\x04\n" +
 	"\tJobDetail\x124\n" +
 	"\asummary\x18\x01 \x01(\v2\x1a.weir.client.v1.JobSummaryR\asummary\x12\x1d\n" +
 	"\n" +
@@ -1630,7 +1836,8 @@ const file_client_proto_rawDesc = "" +
 	"\rrestored_from\x18\b \x01(\tR\frestoredFrom\x12\x1c\n" +
 	"\tsavepoint\x18\t \x01(\tR\tsavepoint\x12\x1a\n" +
 	"\bstopping\x18\n" +
-	" \x01(\tR\bstopping\x1a9\n" +
+	" \x01(\tR\bstopping\x12%\n" +
+	"\x0erestore_reason\x18\v \x01(\tR\rrestoreReason\x1a9\n" +
 	"\vParamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1680,7 +1887,23 @@ const file_client_proto_rawDesc = "" +
 	"\acode_id\x18\x03 \x01(\tR\x06codeId\x12D\n" +
 	"\rtask_managers\x18\x04 \x03(\v2\x1f.weir.client.v1.TaskManagerInfoR\ftaskManagers\x12 \n" +
 	"\ventrypoints\x18\x05 \x03(\tR\ventrypoints\x12%\n" +
-	"\x0echeckpoint_dir\x18\x06 \x01(\tR\rcheckpointDir2\xf4\x04\n" +
+	"\x0echeckpoint_dir\x18\x06 \x01(\tR\rcheckpointDir\"\x0e\n" +
+	"\fInUseRequest\"\x96\x01\n" +
+	"\n" +
+	"InUseReply\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12%\n" +
+	"\x0echeckpoint_dir\x18\x03 \x01(\tR\rcheckpointDir\x12,\n" +
+	"\x04jobs\x18\x04 \x03(\v2\x18.weir.client.v1.JobInUseR\x04jobs\"\xb0\x01\n" +
+	"\bJobInUse\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\fR\x03job\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\rR\x06status\x12\x1a\n" +
+	"\bmetadata\x18\x04 \x03(\tR\bmetadata\x12\x18\n" +
+	"\apending\x18\x05 \x03(\x03R\apending\x12\x16\n" +
+	"\x06saving\x18\a \x01(\bR\x06saving\x12\x18\n" +
+	"\aunknown\x18\x06 \x01(\tR\aunknown2\xb7\x05\n" +
 	"\x06Client\x12D\n" +
 	"\x06Submit\x12\x1d.weir.client.v1.SubmitRequest\x1a\x1b.weir.client.v1.SubmitReply\x12>\n" +
 	"\x04List\x12\x1b.weir.client.v1.ListRequest\x1a\x19.weir.client.v1.ListReply\x12<\n" +
@@ -1690,7 +1913,8 @@ const file_client_proto_rawDesc = "" +
 	"\x04Plan\x12\x1d.weir.client.v1.SubmitRequest\x1a\x19.weir.client.v1.PlanReply\x12F\n" +
 	"\aCluster\x12\x1e.weir.client.v1.ClusterRequest\x1a\x1b.weir.client.v1.ClusterInfo\x12N\n" +
 	"\fTakeSnapshot\x12\x1f.weir.client.v1.SnapshotRequest\x1a\x1d.weir.client.v1.SnapshotReply\x12>\n" +
-	"\x04Stop\x12\x1b.weir.client.v1.StopRequest\x1a\x19.weir.client.v1.StopReplyB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
+	"\x04Stop\x12\x1b.weir.client.v1.StopRequest\x1a\x19.weir.client.v1.StopReply\x12A\n" +
+	"\x05InUse\x12\x1c.weir.client.v1.InUseRequest\x1a\x1a.weir.client.v1.InUseReplyB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
 
 var (
 	file_client_proto_rawDescOnce sync.Once
@@ -1704,7 +1928,7 @@ func file_client_proto_rawDescGZIP() []byte {
 	return file_client_proto_rawDescData
 }
 
-var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_client_proto_goTypes = []any{
 	(*ErrorDetail)(nil),                 // 0: weir.client.v1.ErrorDetail
 	(*SubmitRequest)(nil),               // 1: weir.client.v1.SubmitRequest
@@ -1727,59 +1951,65 @@ var file_client_proto_goTypes = []any{
 	(*PlanReply)(nil),                   // 18: weir.client.v1.PlanReply
 	(*TaskManagerInfo)(nil),             // 19: weir.client.v1.TaskManagerInfo
 	(*ClusterInfo)(nil),                 // 20: weir.client.v1.ClusterInfo
-	nil,                                 // 21: weir.client.v1.SubmitRequest.ParamsEntry
-	nil,                                 // 22: weir.client.v1.SubmitRequest.OptionsEntry
-	nil,                                 // 23: weir.client.v1.JobDetail.ParamsEntry
-	nil,                                 // 24: weir.client.v1.JobDetail.OptionsEntry
-	(*controlpb.Attempt)(nil),           // 25: weir.control.v1.Attempt
-	(*controlpb.TaskStats)(nil),         // 26: weir.control.v1.TaskStats
-	(*controlpb.JobGraph)(nil),          // 27: weir.control.v1.JobGraph
-	(*controlpb.Failure)(nil),           // 28: weir.control.v1.Failure
-	(*controlpb.CheckpointMetrics)(nil), // 29: weir.control.v1.CheckpointMetrics
-	(*controlpb.Register)(nil),          // 30: weir.control.v1.Register
+	(*InUseRequest)(nil),                // 21: weir.client.v1.InUseRequest
+	(*InUseReply)(nil),                  // 22: weir.client.v1.InUseReply
+	(*JobInUse)(nil),                    // 23: weir.client.v1.JobInUse
+	nil,                                 // 24: weir.client.v1.SubmitRequest.ParamsEntry
+	nil,                                 // 25: weir.client.v1.SubmitRequest.OptionsEntry
+	nil,                                 // 26: weir.client.v1.JobDetail.ParamsEntry
+	nil,                                 // 27: weir.client.v1.JobDetail.OptionsEntry
+	(*controlpb.Attempt)(nil),           // 28: weir.control.v1.Attempt
+	(*controlpb.TaskStats)(nil),         // 29: weir.control.v1.TaskStats
+	(*controlpb.JobGraph)(nil),          // 30: weir.control.v1.JobGraph
+	(*controlpb.Failure)(nil),           // 31: weir.control.v1.Failure
+	(*controlpb.CheckpointMetrics)(nil), // 32: weir.control.v1.CheckpointMetrics
+	(*controlpb.Register)(nil),          // 33: weir.control.v1.Register
 }
 var file_client_proto_depIdxs = []int32{
-	21, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
-	22, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
+	24, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
+	25, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
 	12, // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
-	25, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
-	26, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
+	28, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
+	29, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
 	12, // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
-	23, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
-	24, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
-	27, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
+	26, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
+	27, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
+	30, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
 	13, // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
-	28, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
-	25, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	29, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	31, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
+	28, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	32, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
 	15, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
 	16, // 14: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
-	27, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
-	30, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
+	30, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
+	33, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
 	19, // 17: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
-	1,  // 18: weir.client.v1.Client.Submit:input_type -> weir.client.v1.SubmitRequest
-	3,  // 19: weir.client.v1.Client.List:input_type -> weir.client.v1.ListRequest
-	5,  // 20: weir.client.v1.Client.Get:input_type -> weir.client.v1.JobRequest
-	5,  // 21: weir.client.v1.Client.Cancel:input_type -> weir.client.v1.JobRequest
-	5,  // 22: weir.client.v1.Client.Checkpoints:input_type -> weir.client.v1.JobRequest
-	1,  // 23: weir.client.v1.Client.Plan:input_type -> weir.client.v1.SubmitRequest
-	7,  // 24: weir.client.v1.Client.Cluster:input_type -> weir.client.v1.ClusterRequest
-	8,  // 25: weir.client.v1.Client.TakeSnapshot:input_type -> weir.client.v1.SnapshotRequest
-	10, // 26: weir.client.v1.Client.Stop:input_type -> weir.client.v1.StopRequest
-	2,  // 27: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
-	4,  // 28: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
-	14, // 29: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
-	6,  // 30: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
-	17, // 31: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
-	18, // 32: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
-	20, // 33: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
-	9,  // 34: weir.client.v1.Client.TakeSnapshot:output_type -> weir.client.v1.SnapshotReply
-	11, // 35: weir.client.v1.Client.Stop:output_type -> weir.client.v1.StopReply
-	27, // [27:36] is the sub-list for method output_type
-	18, // [18:27] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	23, // 18: weir.client.v1.InUseReply.jobs:type_name -> weir.client.v1.JobInUse
+	1,  // 19: weir.client.v1.Client.Submit:input_type -> weir.client.v1.SubmitRequest
+	3,  // 20: weir.client.v1.Client.List:input_type -> weir.client.v1.ListRequest
+	5,  // 21: weir.client.v1.Client.Get:input_type -> weir.client.v1.JobRequest
+	5,  // 22: weir.client.v1.Client.Cancel:input_type -> weir.client.v1.JobRequest
+	5,  // 23: weir.client.v1.Client.Checkpoints:input_type -> weir.client.v1.JobRequest
+	1,  // 24: weir.client.v1.Client.Plan:input_type -> weir.client.v1.SubmitRequest
+	7,  // 25: weir.client.v1.Client.Cluster:input_type -> weir.client.v1.ClusterRequest
+	8,  // 26: weir.client.v1.Client.TakeSnapshot:input_type -> weir.client.v1.SnapshotRequest
+	10, // 27: weir.client.v1.Client.Stop:input_type -> weir.client.v1.StopRequest
+	21, // 28: weir.client.v1.Client.InUse:input_type -> weir.client.v1.InUseRequest
+	2,  // 29: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
+	4,  // 30: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
+	14, // 31: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
+	6,  // 32: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
+	17, // 33: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
+	18, // 34: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
+	20, // 35: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
+	9,  // 36: weir.client.v1.Client.TakeSnapshot:output_type -> weir.client.v1.SnapshotReply
+	11, // 37: weir.client.v1.Client.Stop:output_type -> weir.client.v1.StopReply
+	22, // 38: weir.client.v1.Client.InUse:output_type -> weir.client.v1.InUseReply
+	29, // [29:39] is the sub-list for method output_type
+	19, // [19:29] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_client_proto_init() }
@@ -1793,7 +2023,7 @@ func file_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_client_proto_rawDesc), len(file_client_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,7 @@ const (
 	Client_Cluster_FullMethodName      = "/weir.client.v1.Client/Cluster"
 	Client_TakeSnapshot_FullMethodName = "/weir.client.v1.Client/TakeSnapshot"
 	Client_Stop_FullMethodName         = "/weir.client.v1.Client/Stop"
+	Client_InUse_FullMethodName        = "/weir.client.v1.Client/InUse"
 )
 
 // ClientClient is the client API for Client service.
@@ -47,6 +48,7 @@ type ClientClient interface {
 	Cluster(ctx context.Context, in *ClusterRequest, opts ...grpc.CallOption) (*ClusterInfo, error)
 	TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*SnapshotReply, error)
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopReply, error)
+	InUse(ctx context.Context, in *InUseRequest, opts ...grpc.CallOption) (*InUseReply, error)
 }
 
 type clientClient struct {
@@ -147,6 +149,16 @@ func (c *clientClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.C
 	return out, nil
 }
 
+func (c *clientClient) InUse(ctx context.Context, in *InUseRequest, opts ...grpc.CallOption) (*InUseReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InUseReply)
+	err := c.cc.Invoke(ctx, Client_InUse_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClientServer is the server API for Client service.
 // All implementations must embed UnimplementedClientServer
 // for forward compatibility.
@@ -160,6 +172,7 @@ type ClientServer interface {
 	Cluster(context.Context, *ClusterRequest) (*ClusterInfo, error)
 	TakeSnapshot(context.Context, *SnapshotRequest) (*SnapshotReply, error)
 	Stop(context.Context, *StopRequest) (*StopReply, error)
+	InUse(context.Context, *InUseRequest) (*InUseReply, error)
 	mustEmbedUnimplementedClientServer()
 }
 
@@ -196,6 +209,9 @@ func (UnimplementedClientServer) TakeSnapshot(context.Context, *SnapshotRequest)
 }
 func (UnimplementedClientServer) Stop(context.Context, *StopRequest) (*StopReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
+}
+func (UnimplementedClientServer) InUse(context.Context, *InUseRequest) (*InUseReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method InUse not implemented")
 }
 func (UnimplementedClientServer) mustEmbedUnimplementedClientServer() {}
 func (UnimplementedClientServer) testEmbeddedByValue()                {}
@@ -380,6 +396,24 @@ func _Client_Stop_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Client_InUse_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InUseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).InUse(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_InUse_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).InUse(ctx, req.(*InUseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Client_ServiceDesc is the grpc.ServiceDesc for Client service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -422,6 +456,10 @@ var Client_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stop",
 			Handler:    _Client_Stop_Handler,
+		},
+		{
+			MethodName: "InUse",
+			Handler:    _Client_InUse_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -137,6 +137,13 @@ func (c *Chain) forget(id weir.CheckpointID) error {
 	return nil
 }
 
+// Drop forgets all links: the chain of a job that has ended was removed.
+func (c *Chain) Drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.links = nil
+}
+
 // mayBeLinked says whether the checkpoint is a link or may become one.
 func (c *Chain) mayBeLinked(id weir.CheckpointID) bool {
 	c.mu.Lock()

@@ -216,11 +216,14 @@ func (c *Cleaner) DiscardShared(ctx context.Context, files []string) error {
 	return nil
 }
 
-// DiscardJob deletes the job's whole directory. The job must be recorded as ended, and
-// its checkpoints not be retained.
-func (c *Cleaner) DiscardJob(ctx context.Context) error {
+// DiscardJob deletes the job's whole directory but for one blob, its body. The job must be
+// recorded as ended, its checkpoints not be retained, and its chain be dropped.
+func (c *Cleaner) DiscardJob(ctx context.Context, body string) error {
 	var errs []error
 	err := c.store.List(ctx, snapshotmeta.JobDir(c.job)+"/", func(i blobstore.Info) error {
+		if i.Name == body {
+			return ctx.Err()
+		}
 		if err := c.store.Delete(ctx, i.Name); err != nil && !errors.Is(err, blobstore.ErrNotFound) {
 			errs = append(errs, err)
 		}

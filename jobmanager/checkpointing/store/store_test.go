@@ -460,7 +460,7 @@ func TestWholeJobIsDiscarded(t *testing.T) {
 	chain := w.openChain(t, jobs)
 	w.complete(t, chain, 1, file(1, 1), "shared/table")
 	storetest.Put(t, w.blobs, "other/chk-1/_metadata", nil)
-	if err := store.NewCleaner(w.store(), job, chain).DiscardJob(t.Context()); err != nil {
+	if err := store.NewCleaner(w.store(), job, chain).DiscardJob(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := storetest.Names(t, w.blobs, ""); !slices.Equal(got, []string{"other/chk-1/_metadata"}) {
