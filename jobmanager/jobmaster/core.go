@@ -77,6 +77,9 @@ type Core struct {
 	stop        *ongoingStop                       // under way, or nil
 	stopped     *StopEnded                         // how the stop went with which the job ended
 	atEnd       map[weir.AttemptID]bool            // have reached the end of their data
+	lastAsked   bool                               // in this run, for the last checkpoint
+	lastPause   time.Duration                      // before it is asked for again
+	lastTimer   uint64                             // the one that is armed, 0: none
 
 	now time.Time
 	out []Action
@@ -207,6 +210,9 @@ func (c *Core) timerFired(key TimerKey) {
 		c.checkpoint(checkpointing.TimerFired{Key: key.Checkpoint})
 	case key.Kind == RestartTimer && key.N == c.restartTimer:
 		c.restartTimer = 0
+	case key.Kind == LastTimer && key.N == c.lastTimer:
+		c.lastTimer, c.lastAsked = 0, false
+		c.finalCheckpoint()
 	case key.Kind == SlotTimer && key.N == c.slotTimer:
 		c.slotTimer = 0
 		c.slotTimeout()

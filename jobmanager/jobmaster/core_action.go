@@ -27,12 +27,13 @@ const (
 	CheckpointTimer TimerKind = iota // the checkpoint coordinator's
 	RestartTimer                     // the delay before a restart is over
 	SlotTimer                        // slots were waited for long enough
+	LastTimer                        // the last checkpoint has failed: another one is due
 )
 
 // TimerKey names a timer. Keys are never reused.
 type TimerKey struct {
 	Kind       TimerKind
-	N          uint64                 // of RestartTimer and SlotTimer
+	N          uint64                 // of RestartTimer, SlotTimer and LastTimer
 	Checkpoint checkpointing.TimerKey // of CheckpointTimer
 }
 
@@ -42,6 +43,8 @@ func (k TimerKey) String() string {
 		return fmt.Sprintf("restart/%d", k.N)
 	case SlotTimer:
 		return fmt.Sprintf("slots/%d", k.N)
+	case LastTimer:
+		return fmt.Sprintf("last/%d", k.N)
 	default:
 		return k.Checkpoint.String()
 	}

@@ -42,6 +42,7 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 			c.notifyAborted(a)
 		case checkpointing.CheckpointEnded:
 			c.emit(CheckpointEnded{Statistics: a.Statistics})
+			c.lastMayHaveFailed(a.Statistics)
 		case checkpointing.Alarm:
 			c.emit(Alarm{Alarm: a})
 		case checkpointing.FailJob:

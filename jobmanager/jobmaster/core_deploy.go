@@ -197,6 +197,7 @@ func (c *Core) end(s rpc.JobStatus, detail string) {
 	c.phase = ended
 	c.cancelTimer(SlotTimer, &c.slotTimer)
 	c.cancelTimer(RestartTimer, &c.restartTimer)
+	c.cancelTimer(LastTimer, &c.lastTimer)
 	c.checkpoint(checkpointing.Shutdown{})
 	c.endStop(s)
 	for i, src := range c.sources {

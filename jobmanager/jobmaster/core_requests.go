@@ -3,6 +3,7 @@ package jobmaster
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
@@ -79,7 +80,7 @@ func (c *Core) dataEnded(e DataEnded) {
 
 // finalCheckpoint asks for the last checkpoint if it is time.
 func (c *Core) finalCheckpoint() {
-	if c.phase != running || c.stop != nil || len(c.atEnd) == 0 {
+	if c.phase != running || c.stop != nil || c.lastAsked || len(c.atEnd) == 0 {
 		return
 	}
 	left := 0
@@ -93,12 +94,31 @@ func (c *Core) finalCheckpoint() {
 		}
 	}
 	if left > 0 {
+		c.lastAsked = true
 		c.checkpoint(checkpointing.EndOfData{})
 	}
 }
 
+// Pauses between attempts at the last checkpoint: doubled with each.
+const (
+	firstLastPause = time.Second
+	mostLastPause  = time.Minute
+)
+
+// lastMayHaveFailed asks for the last checkpoint again, after a while, if one has failed
+// that may have been it.
+func (c *Core) lastMayHaveFailed(s checkpointing.CheckpointStatistics) {
+	if !c.lastAsked || s.Status != checkpointing.Failed || c.phase != running || c.stop != nil || c.lastTimer != 0 {
+		return
+	}
+	c.lastPause = min(max(2*c.lastPause, firstLastPause), mostLastPause)
+	c.lastTimer = c.armTimer(LastTimer, c.lastPause)
+}
+
 // forgetEnds forgets of attempts that are gone that they had reached the end of their data.
 func (c *Core) forgetEnds() {
+	c.lastAsked, c.lastPause = false, 0
+	c.cancelTimer(LastTimer, &c.lastTimer)
 	for id := range c.atEnd {
 		if x, ok := c.graph.Find(id); !ok || x.State.Final() {
 			delete(c.atEnd, id)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
+	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/failover"
 	"github.com/weirflow/weir/rpc"
 )
@@ -111,11 +112,19 @@ func (c *Core) stopSnapshotEnded(a checkpointing.RequestEnded) {
 	if a.Message != "" {
 		why += ": " + a.Message
 	}
-	triggered := s.triggered
+	switch {
+	case c.phase == stopping && c.goal == toCancel:
+		why = "the job was cancelled"
+	case c.phase == stopping:
+		why = c.failureText()
+	}
 	c.undoStop("there is no savepoint: " + why)
 	switch {
 	case c.phase != running:
-	case !triggered:
+	case c.graph.Count(execgraph.Failed) > 0:
+		// A task has failed. What becomes of the job is decided about that, next.
+	case !s.triggered:
+		c.lastAsked = false
 		c.checkpoint(checkpointing.TasksRunning{})
 	default:
 		// The strategy is not asked: it is no fault of the job, and it must not end of it.
@@ -144,6 +153,9 @@ func (c *Core) undoStop(why string) {
 	s := c.stop
 	s.stage = stopUndone
 	s.outcome.Request, s.outcome.Failure = s.Request, why
+	if c.phase == ended {
+		return // endStop says so
+	}
 	c.emit(RecordStop{Stop: s.Stop, Checkpoint: s.outcome.Checkpoint, Metadata: s.outcome.Metadata, Failure: why})
 }
 
