@@ -9,27 +9,27 @@ import (
 	"github.com/weirflow/weir/internal/assert"
 )
 
-// ignored says that a task's message has no effect at all.
-func (c *CheckpointCoordinator) ignored(from weir.AttemptID, ev Event) bool {
+// ignored says why a task's message has no effect at all, if so.
+func (c *CheckpointCoordinator) ignored(from weir.AttemptID) (why string) {
 	switch {
 	case c.shut:
-		c.note("shut down: %s", ev)
+		return "shut down"
 	case from.Job != c.config.Job:
-		c.note("of another job: %s", ev)
+		return "of another job"
 	default:
-		return false
+		return ""
 	}
-	return true
 }
 
 func (c *CheckpointCoordinator) acknowledged(now time.Time, ev Acknowledged) {
-	if c.ignored(ev.Attempt, ev) {
+	if why := c.ignored(ev.Attempt); why != "" {
+		c.note("%s: %s", why, ev)
 		return
 	}
 	p := c.find(ev.Checkpoint)
 	known := int64(0)
 	if p == nil || !p.kind.IsSavepoint() {
-		known = c.shared.Register(ev.Checkpoint, &ev.State)
+		known = c.shared.Register(ev.Checkpoint, ev.State)
 	}
 	if p == nil {
 		c.acknowledgedLate(now, ev)
@@ -88,7 +88,8 @@ func (c *CheckpointCoordinator) discardLate(ev Acknowledged) {
 }
 
 func (c *CheckpointCoordinator) declined(now time.Time, ev Declined) {
-	if c.ignored(ev.Attempt, ev) {
+	if why := c.ignored(ev.Attempt); why != "" {
+		c.note("%s: %s", why, ev)
 		return
 	}
 	p := c.find(ev.Checkpoint)
@@ -96,7 +97,7 @@ func (c *CheckpointCoordinator) declined(now time.Time, ev Declined) {
 		c.note("not pending: %s", ev)
 		return
 	}
-	if _, takesPart := p.index[ev.Attempt]; !takesPart {
+	if _, takesPart := p.index.find(ev.Attempt); !takesPart {
 		c.note("%s: %s", AckUnknown, ev)
 		return
 	}

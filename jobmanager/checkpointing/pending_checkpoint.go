@@ -52,7 +52,7 @@ type PendingCheckpoint struct {
 	disposed  bool // aborted: nothing is accepted any more
 	expires   bool // its expiry timer is armed
 
-	index    map[weir.AttemptID]int32 // into what follows, which is ordered as plan.Wait
+	index    attemptIndex // into what follows, which is ordered as plan.Wait
 	states   []TaskState
 	subtasks []SubtaskStatistics
 	acked    []bool
@@ -83,14 +83,13 @@ func NewPendingCheckpoint(id weir.CheckpointID, kind weir.SnapshotKind, plan *Ch
 	n := len(plan.Wait)
 	p := &PendingCheckpoint{
 		id: id, kind: kind, plan: plan, triggered: now, location: fmt.Sprintf("chk-%d", id),
-		index:  make(map[weir.AttemptID]int32, n),
+		index:  indexAttempts(plan.Wait),
 		states: make([]TaskState, n), subtasks: make([]SubtaskStatistics, n), acked: make([]bool, n), missing: n,
 		coordinators:        make([]CoordinatorState, len(operators)),
 		coordinatorAcked:    make([]bool, len(operators)),
 		coordinatorsMissing: len(operators),
 	}
 	for i, a := range plan.Wait {
-		p.index[a] = int32(i)
 		p.states[i].Attempt, p.subtasks[i].Attempt = a, a
 	}
 	for i, op := range operators {
@@ -112,13 +111,13 @@ func (p *PendingCheckpoint) FullyAcknowledged() bool {
 
 // Awaits says whether the attempt's acknowledgement is missing.
 func (p *PendingCheckpoint) Awaits(a weir.AttemptID) bool {
-	i, ok := p.index[a]
+	i, ok := p.index.find(a)
 	return ok && !p.acked[i]
 }
 
 // Acknowledge takes an attempt's part.
 func (p *PendingCheckpoint) Acknowledge(now time.Time, a weir.AttemptID, state weir.TaskStateSnapshot, m weir.CheckpointMetrics) AckResult {
-	i, known := p.index[a]
+	i, known := p.index.find(a)
 	switch {
 	case known && p.acked[i]:
 		return AckDuplicate // also of a disposed one: its state was discarded with it

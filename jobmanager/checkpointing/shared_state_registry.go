@@ -31,13 +31,12 @@ func (r *SharedStateRegistry) Len() int { return len(r.files) }
 // bytes of it lie in files that were known before. It comes before anything else is done
 // with an acknowledgement, also one that comes late: the next snapshot of that task may
 // build on the files.
-func (r *SharedStateRegistry) Register(id weir.CheckpointID, s *weir.TaskStateSnapshot) (known int64) {
-	eachHandle(s, func(h weir.StateHandle) bool {
+func (r *SharedStateRegistry) Register(id weir.CheckpointID, s weir.TaskStateSnapshot) (known int64) {
+	for h := range handles(s) {
 		if strings.HasPrefix(h.File, sharedPrefix) && r.use(id, h.File) {
 			known += h.Length
 		}
-		return false
-	})
+	}
 	return known
 }
 

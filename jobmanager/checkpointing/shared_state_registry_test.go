@@ -32,8 +32,7 @@ func TestSharedFilesLiveAsLongAsSomebodyNamesThem(t *testing.T) {
 		lowest := weir.CheckpointID(1)
 		for id := weir.CheckpointID(1); id < 30; id++ {
 			for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"shared/a", "shared/b", "shared/c", "chk-1/d"}), 0, 3).Draw(t, "files") {
-				s := stateIn(name)
-				known := r.Register(id, &s)
+				known := r.Register(id, stateIn(name))
 				if _, knew := last[name]; name != "chk-1/d" && (known > 0) != knew {
 					t.Fatalf("%s: %d bytes known", name, known)
 				}

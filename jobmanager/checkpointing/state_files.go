@@ -1,6 +1,7 @@
 package checkpointing
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/weirflow/weir"
@@ -9,37 +10,46 @@ import (
 // sharedPrefix begins the names of files that several checkpoints use.
 const sharedPrefix = "shared/"
 
-// eachHandle calls visit with every handle of a state, until it says stop.
-func eachHandle(s *weir.TaskStateSnapshot, visit func(weir.StateHandle) (stop bool)) (stopped bool) {
-	for i := range s.Operators {
-		op := &s.Operators[i]
-		for j := range op.Keyed {
-			if visit(op.Keyed[j].Handle) {
-				return true
+// handles yields every handle of a state.
+func handles(s weir.TaskStateSnapshot) iter.Seq[weir.StateHandle] {
+	return func(yield func(weir.StateHandle) bool) {
+		for i := range s.Operators {
+			op := &s.Operators[i]
+			for j := range op.Keyed {
+				if !yield(op.Keyed[j].Handle) {
+					return
+				}
+			}
+			for j := range op.Elements {
+				if !yield(op.Elements[j]) {
+					return
+				}
 			}
 		}
-		for j := range op.Elements {
-			if visit(op.Elements[j]) {
-				return true
+		for i := range s.Channels {
+			if !yield(s.Channels[i].Handle) {
+				return
 			}
 		}
 	}
-	for i := range s.Channels {
-		if visit(s.Channels[i].Handle) {
+}
+
+// hasFiles says whether any of the state lies in files.
+func hasFiles(s weir.TaskStateSnapshot) bool {
+	for h := range handles(s) {
+		if h.File != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// hasFiles says whether any of the state lies in files.
-func hasFiles(s weir.TaskStateSnapshot) bool {
-	return eachHandle(&s, func(h weir.StateHandle) bool { return h.File != "" })
-}
-
 // liesIn says whether all files of the state are in this directory, or shared.
 func liesIn(s weir.TaskStateSnapshot, dir string) bool {
-	return !eachHandle(&s, func(h weir.StateHandle) bool {
-		return h.File != "" && !strings.HasPrefix(h.File, dir) && !strings.HasPrefix(h.File, sharedPrefix)
-	})
+	for h := range handles(s) {
+		if h.File != "" && !strings.HasPrefix(h.File, dir) && !strings.HasPrefix(h.File, sharedPrefix) {
+			return false
+		}
+	}
+	return true
 }
