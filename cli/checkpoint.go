@@ -17,6 +17,6 @@ with their paths.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.checkpointTriggerCommand(), a.inspectCommand(), a.verifyCommand())
+	cmd.AddCommand(a.checkpointTriggerCommand(), a.inspectCommand(), a.verifyCommand(), a.gcCommand())
 	return cmd
 }
