@@ -87,11 +87,12 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 	return c, nil
 }
 
-// noteEnded notes which subtasks have finished.
+// noteEnded notes which subtasks have finished and are gone. One whose operators had
+// only emitted their last record still has its state in the checkpoint.
 func (c *contents) noteEnded(op *snapshotmeta.Operator) {
 	for _, sub := range op.Subtasks {
 		switch {
-		case !sub.Finished:
+		case !sub.Finished || len(sub.State.Keyed)+len(sub.State.Elements) > 0:
 		case op.Name == opSource:
 			c.sourcesEnded = true
 		case op.Name == opNote:
