@@ -160,6 +160,15 @@ func (t *term) stopped(ctx context.Context, e entry, request string) (rpc.StopRe
 	if a, ok := r.StopOf(request); ok {
 		return t.stopReply(ctx, e, a)
 	}
+	record, asked, err := t.jobs.Stop(ctx, e.job.Record.Job)
+	if err != nil {
+		return rpc.StopReply{}, fault(rpc.CodeUnavailable, "ask again with the same request id", "%v", err)
+	}
+	if asked {
+		if a, ok := jobmaster.FailedStop(&record, request); ok {
+			return t.stopReply(ctx, e, a)
+		}
+	}
 	return rpc.StopReply{}, t.hasEnded(ctx, e)
 }
 

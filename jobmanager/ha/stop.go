@@ -24,12 +24,53 @@ type Stop struct {
 	// Checkpoint and Metadata are the savepoint's, if there is one in spite of Failure.
 	Checkpoint weir.CheckpointID `json:"checkpoint,omitempty"`
 	Metadata   string            `json:"metadata,omitempty"`
+	// Earlier are the stops before this one, oldest first, as far as they are remembered.
+	Earlier []FailedStop `json:"earlier,omitempty"`
+}
+
+// FailedStop is a stop after which the job went on.
+type FailedStop struct {
+	RequestID  string            `json:"requestId"`
+	Failure    string            `json:"failure"`
+	Checkpoint weir.CheckpointID `json:"checkpoint,omitempty"`
+	Metadata   string            `json:"metadata,omitempty"`
+}
+
+// maxEarlier is how many earlier stops are remembered.
+const maxEarlier = 16
+
+// Failed finds the stop of a request that has failed.
+func (s *Stop) Failed(request string) (FailedStop, bool) {
+	if s.RequestID == request && s.Failure != "" {
+		return FailedStop{s.RequestID, s.Failure, s.Checkpoint, s.Metadata}, true
+	}
+	for _, f := range s.Earlier {
+		if f.RequestID == request {
+			return f, true
+		}
+	}
+	return FailedStop{}, false
+}
+
+// maxStopFailure bounds the failure of a stop, in bytes.
+const maxStopFailure = 2 << 10
+
+// follow makes the stop remember what it replaces.
+func (s *Stop) follow(old *Stop) {
+	s.Earlier = old.Earlier
+	if failed, ok := old.Failed(old.RequestID); ok && old.RequestID != s.RequestID {
+		s.Earlier = append(s.Earlier[:len(s.Earlier):len(s.Earlier)], failed)
+	}
+	s.Earlier = s.Earlier[max(0, len(s.Earlier)-maxEarlier):]
 }
 
 // SetStop records the job's newest stop in place of what was recorded before. Only the
 // job's loop may call it, once at a time. A job that has ended is an [ErrTerminal].
 func (s *JobStore) SetStop(ctx context.Context, id weir.JobID, stop Stop) error {
-	stop.Epoch, stop.Failure = s.guard, clip(stop.Failure)
+	stop.Epoch = s.guard
+	if len(stop.Failure) > maxStopFailure {
+		stop.Failure = strings.ToValidUTF8(stop.Failure[:maxStopFailure], "") + " (cut off)"
+	}
 	status, err := readUntilKnown(ctx, s.reg, statusKey(id))
 	if errors.Is(err, ErrNotFound) {
 		err = fmt.Errorf("%w: %s", ErrNoJob, id)
@@ -44,11 +85,17 @@ func (s *JobStore) SetStop(ctx context.Context, id weir.JobID, stop Stop) error 
 	if now.Terminal {
 		return fmt.Errorf("%w: job %s is %s", ErrTerminal, id, now.State)
 	}
-	op := Create(stopKey(id), encode(stop))
 	old, err := readUntilKnown(ctx, s.reg, stopKey(id))
-	if err == nil {
+	op := Create(stopKey(id), encode(stop))
+	switch {
+	case err == nil:
+		var was Stop
+		if err := decode(old, &was); err != nil {
+			return err
+		}
+		stop.follow(&was)
 		op = Update(old, encode(stop))
-	} else if !errors.Is(err, ErrNotFound) {
+	case !errors.Is(err, ErrNotFound):
 		return fmt.Errorf("record stop of job %s: %w", id, err)
 	}
 	if _, err := Settle(ctx, s.reg, s.guard, op); err != nil {

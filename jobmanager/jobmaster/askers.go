@@ -16,10 +16,10 @@ type askers struct {
 	snapshots map[string]*askedSnapshot // by request id
 	answered  []string                  // request ids, oldest first
 
-	stop     string             // request id of the stop that is under way, "": none
-	stops    []chan<- StopEnded // who waits for it
-	lastStop *StopEnded         // how the one before went, if it failed
-	ended    *StopEnded         // how it went with which the job ends
+	stop   string               // request id of the stop that is under way, "": none
+	stops  []chan<- StopEnded   // who waits for it
+	failed map[string]StopEnded // how earlier ones went, by request id
+	ended  *StopEnded           // how it went with which the job ends
 }
 
 // askedSnapshot is a snapshot that was asked for, perhaps more than once.
@@ -37,7 +37,7 @@ func (l *loop) snapshotAsked(x snapshotAsked) {
 	known := l.asked.snapshots[x.event.Request]
 	switch {
 	case l.core == nil:
-		x.reply <- SnapshotEnded{Request: x.event.Request, Reason: weir.NotAllRequiredTasksRunning, Message: "the job was not loaded yet"}
+		l.early = append(l.early, x)
 	case known == nil:
 		l.asked.snapshots[x.event.Request] = &askedSnapshot{kind: x.event.Kind, waiters: []chan<- SnapshotEnded{x.reply}}
 		l.step(x.event)
@@ -72,13 +72,14 @@ func (l *loop) snapshotEnded(a SnapshotEnded) {
 func (l *loop) stopAsked(x stopAsked) {
 	refuse := func(why string) { x.reply <- StopEnded{Request: x.stop.Request, Refused: true, Failure: why} }
 	a := &l.asked
+	failed, known := a.failed[x.stop.Request]
 	switch {
 	case l.core == nil:
-		refuse("the job was not loaded yet")
+		l.early = append(l.early, x)
 	case a.stop == x.stop.Request:
 		a.stops = append(a.stops, x.reply)
-	case a.lastStop != nil && a.lastStop.Request == x.stop.Request:
-		x.reply <- *a.lastStop
+	case known:
+		x.reply <- failed
 	case a.stop != "":
 		refuse("it is being stopped already, by another request (" + a.stop + ")")
 	case a.ended != nil || !l.ended.IsZero():
@@ -101,7 +102,7 @@ func (l *loop) stopEnded(e StopEnded) {
 		return
 	}
 	if !e.Refused {
-		l.asked.lastStop = &e
+		l.remember(e)
 	}
 	l.answerStop(e)
 }
@@ -122,15 +123,36 @@ func (l *loop) answerStop(e StopEnded) {
 
 // resumeStop goes on with what an earlier leader has recorded of a stop.
 func (l *loop) resumeStop(s *ha.Stop) *Stop {
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil
-	case s.Failure != "":
-		l.asked.lastStop = &StopEnded{Request: s.RequestID, Failure: s.Failure, Checkpoint: s.Checkpoint, Metadata: s.Metadata}
+	}
+	for _, f := range s.Earlier {
+		l.remember(failedStop(f))
+	}
+	if f, failed := s.Failed(s.RequestID); failed {
+		l.remember(failedStop(f))
 		return nil
 	}
 	l.asked.stop = s.RequestID
 	return &Stop{Request: s.RequestID, Kind: s.Kind, Directory: s.Directory}
+}
+
+// remember keeps the answer of a stop after which the job goes on.
+func (l *loop) remember(e StopEnded) {
+	if l.asked.failed == nil {
+		l.asked.failed = make(map[string]StopEnded)
+	}
+	l.asked.failed[e.Request] = e
+}
+
+func failedStop(f ha.FailedStop) StopEnded {
+	return StopEnded{Request: f.RequestID, Failure: f.Failure, Checkpoint: f.Checkpoint, Metadata: f.Metadata}
+}
+
+// FailedStop is how a stop went after which the job went on, as it was recorded.
+func FailedStop(s *ha.Stop, request string) (StopEnded, bool) {
+	f, ok := s.Failed(request)
+	return failedStop(f), ok
 }
 
 // TakeSnapshot takes a snapshot of the job and waits for its end. A request that was

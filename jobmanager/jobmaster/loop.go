@@ -46,7 +46,8 @@ type loop struct {
 	stats       map[weir.AttemptID]rpc.TaskStats
 	status      statusWriter
 	asked       askers
-	calls       int // on pools, under way
+	early       []letter // requests that came before the job was loaded
+	calls       int      // on pools, under way
 	ended       time.Time
 	over        bool // nothing is left to do
 	final       Report
@@ -200,6 +201,12 @@ func (l *loop) begin(x loaded) {
 	l.cleaner.OpenStore = l.deps.OpenStore
 	l.core = NewCore(x.spec)
 	x.start.Stop = l.resumeStop(x.stop)
+	defer func() {
+		for _, letter := range l.early {
+			l.handle(letter)
+		}
+		l.early = nil
+	}()
 	l.step(x.start)
 }
 
