@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/weirflow/weir"
@@ -48,14 +49,15 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 	if s.Header.Checkpoint != l.Checkpoint || s.Header.Job != job {
 		return nil, fmt.Errorf("%s is of checkpoint %d of job %s", l.Metadata, s.Header.Checkpoint, s.Header.Job)
 	}
-	files := snapshotmeta.Files{Store: o.w.disk, Dir: snapshotmeta.JobDir(job)}
+	dir := path.Dir(path.Dir(l.Metadata))
+	files := snapshotmeta.Files{Store: o.w.disk, Dir: dir}
 	c := &checkedLink{link: l}
 	c.add(l.Metadata)
 	s.Handles(func(h weir.StateHandle) {
 		if _, name, foreign := snapshotmeta.CutForeign(h.File); foreign {
 			c.add(name)
 		} else if h.File != "" {
-			c.add(snapshotmeta.JobDir(job) + "/" + h.File)
+			c.add(path.Join(dir, h.File))
 		}
 	})
 	if o.w.Plan.Graph != nil {

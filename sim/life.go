@@ -41,6 +41,9 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	if ofGraphs(seed) {
 		plan.graph(rng)
 	}
+	if ofStops(seed) {
+		plan.drawStop(rng)
+	}
 	if change != nil {
 		change(&plan)
 	}
@@ -51,6 +54,9 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	c := w.submitFirst()
 	if plan.Graph != nil {
 		c = w.moveInLife(c)
+	}
+	if plan.Stop != nil {
+		return w.stopAndGoOn(c)
 	}
 	for plan.Graph == nil && w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
@@ -75,6 +81,17 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	}
 	w.stop()
 	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan}
+}
+
+// stopAndGoOn is the rest of a life whose first job is stopped with a savepoint.
+func (w *World) stopAndGoOn(c *customer) Result {
+	w.stopInLife(c)
+	w.ended(c)
+	if !w.Plan.Stop.Drain {
+		w.goOn(c)
+	}
+	w.stop()
+	return Result{Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: w.Plan}
 }
 
 // submitFirst submits the first job of the life.

@@ -94,6 +94,9 @@ const (
 	MarkLostAnswer  = "answer of a link lost"
 	MarkFinished    = "finished by itself, after a kill"
 	MarkRescued     = "finished after faults"
+	MarkStopped     = "stopped with a savepoint, among faults"
+	MarkStopUndone  = "stop undone after its savepoint was complete"
+	MarkSavepoint   = "savepoint taken and read"
 	MarkInFlight    = "in-flight data in a checkpoint"
 	MarkTimedOut    = "in-flight data after a timeout while aligning"
 	MarkRecovered   = "in-flight data restored"
@@ -104,6 +107,7 @@ const (
 func AllMarks() []string {
 	all := []string{
 		MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued,
+		MarkStopped, MarkStopUndone, MarkSavepoint,
 		MarkInFlight, MarkTimedOut, MarkRecovered, MarkRescaled,
 	}
 	for _, k := range kinds {

@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/ha"
+	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
+)
+
+// StopPlan ends the first job with a savepoint, in the middle of its faults. The second
+// one starts from that.
+type StopPlan struct {
+	At         time.Duration // of the life
+	Drain      bool          // then there is no second job: nothing is left to do
+	Savepoints float64       // chance that a look at the job takes a savepoint
+	Seed       uint64        // of what the customer draws
+}
+
+// ofStops says whether the first job of a seed's life is stopped.
+func ofStops(seed uint64) bool { return seed%5 == 4 }
+
+// drawStop draws when.
+func (p *Plan) drawStop(rng *rand.Rand) {
+	p.Stop = &StopPlan{
+		At: p.Life/4 + time.Duration(rng.Int64N(int64(p.Life/2))), Drain: rng.IntN(4) == 0,
+		Savepoints: oneOf(rng, 0, 0.2, 0.5), Seed: rng.Uint64(),
+	}
+	p.Job.Ends = false
+}
+
+// stopper is the part of a customer that takes savepoints, and stops its job with one.
+type stopper struct {
+	plan   *StopPlan
+	rng    *rand.Rand
+	begin  atomic.Bool // stop it from now on
+	again  atomic.Bool // ask once more
+	done   atomic.Pointer[rpc.StopReply]
+	agreed atomic.Bool // the answer was the same once more
+
+	// The rest is for the customer's goroutine.
+
+	tries   int
+	answers map[string]rpc.StopReply // by request
+	taken   int                      // savepoints
+}
+
+func newStopper(p *StopPlan) *stopper {
+	if p == nil {
+		return nil
+	}
+	return &stopper{plan: p, rng: rand.New(rand.NewPCG(p.Seed, 1)), answers: make(map[string]rpc.StopReply)}
+}
+
+func (s *stopper) request() string { return fmt.Sprintf("stop-%d", s.tries) }
+
+// savepoint takes a savepoint now and then, and reads it.
+func (c *customer) savepoint(ctx context.Context, g rpc.ClientGateway, job string) {
+	s := c.stopper
+	if s.begin.Load() || s.rng.Float64() >= s.plan.Savepoints {
+		return
+	}
+	s.taken++
+	r, err := g.TakeSnapshot(ctx, rpc.SnapshotRequest{Job: job, RequestID: fmt.Sprintf("savepoint-%d", s.taken), Kind: weir.Savepoint})
+	if err != nil {
+		c.w.say(err.Error())
+		return
+	}
+	c.w.oracle.readSavepoint(r)
+	c.w.mark(MarkSavepoint)
+}
+
+// stop asks for the job's end. A request that was answered has the same answer ever
+// after; one that has failed is followed by another.
+func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string) error {
+	s := c.stopper
+	request := s.request()
+	r, err := g.StopJob(ctx, rpc.StopRequest{Job: job, RequestID: request, Drain: s.plan.Drain})
+	if err != nil {
+		if rpc.CodeOf(err) != rpc.CodeFailedPrecondition {
+			return err
+		}
+		if _, answered := s.answers[request]; answered {
+			c.w.wrong("%s was answered with a savepoint, and now: %v", request, err)
+		}
+		s.tries++ // it does not run, or there is no savepoint
+		return nil
+	}
+	if was, answered := s.answers[request]; answered && (was.Path != r.Path || was.Checkpoint != r.Checkpoint || was.Failure != r.Failure) {
+		c.w.wrong("%s was answered with %+v, and now with %+v", request, was, r)
+	}
+	_, repeated := s.answers[request]
+	s.answers[request] = r
+	c.w.oracle.stopped(r)
+	switch {
+	case r.Failure != "":
+		c.w.mark(MarkStopUndone)
+		if repeated {
+			s.tries++
+		}
+	case r.Status != rpc.JobFinished:
+		c.w.wrong("%s: the job is %s", request, r.Status)
+	default:
+		s.done.Store(&r)
+		c.newest.Store(&rpc.CheckpointInfo{ID: r.Checkpoint, Path: r.Path})
+		if repeated && s.again.Load() {
+			s.agreed.Store(true)
+		}
+	}
+	return nil
+}
+
+// stopped looks at the answer of a stop: its savepoint is a link.
+func (o *Oracle) stopped(r rpc.StopReply) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l, ok := o.mu.linked[r.Checkpoint]
+	switch {
+	case !ok || !l.Kind.IsSynchronous():
+		o.w.wrong("a stop is answered with %d, which is no link of a stop: %+v", r.Checkpoint, l)
+	case o.w.pathOf(l.Metadata) != r.Path:
+		o.w.wrong("a stop is answered with %s, the link of %d is %s", r.Path, r.Checkpoint, l.Metadata)
+	case r.Failure == "" && r.Checkpoint != o.mu.newest:
+		o.w.wrong("the job was stopped at %d, its newest link is %d", r.Checkpoint, o.mu.newest)
+	}
+}
+
+// readSavepoint reads a savepoint that was announced, and compares it.
+func (o *Oracle) readSavepoint(r rpc.SnapshotReply) {
+	o.mu.Lock()
+	job := o.mu.job
+	o.mu.Unlock()
+	name := r.Path[len(o.w.disk.Location())+1:] + "/" + snapshotmeta.MetadataFile
+	if _, err := o.read(job, ha.Link{Checkpoint: r.Checkpoint, Metadata: name}); err != nil {
+		o.w.wrong("savepoint %d: %v", r.Checkpoint, err)
+	}
+}
+
+// pathOf is how a snapshot is shown to clients.
+func (w *World) pathOf(metadata string) string {
+	return path.Join(w.disk.Location(), path.Dir(metadata))
+}
+
+// stopInLife lives the first phase, stops the job in the middle of it, and demands that it
+// is stopped once nothing fails any more. Then the answer stays the same, whoever leads.
+func (w *World) stopInLife(c *customer) {
+	w.t.Helper()
+	s := c.stopper
+	for w.age() < w.Plan.Life && w.steps < maxSteps && s.done.Load() == nil {
+		if w.age() >= s.plan.At {
+			s.begin.Store(true)
+		}
+		w.step()
+	}
+	s.begin.Store(true)
+	w.heal()
+	w.rushUntil("the job is stopped", healBound, func() bool { return s.done.Load() != nil })
+	if w.faults > 0 {
+		w.marks.add(MarkRescued)
+		w.marks.add(MarkStopped)
+	}
+	if p := w.oracle.leader(); p != nil && w.rng.IntN(2) == 0 {
+		w.kill(p, false, KillJobManager)
+	}
+	s.again.Store(true)
+	w.rushUntil("the answer of the stop is the same again", healBound, s.agreed.Load)
+}
