@@ -40,7 +40,7 @@ func summary(r jobmaster.Report) rpc.JobSummary {
 }
 
 func detail(r jobmaster.Report, location string) rpc.JobDetail {
-	d := rpc.JobDetail{JobSummary: summary(r), RequestID: r.Job.RequestID, Failure: r.Failure, RestoredFrom: r.RestoredFrom, Stopping: r.Stopping}
+	d := rpc.JobDetail{JobSummary: summary(r), RequestID: r.Job.RequestID, Failure: r.Failure, RestoredFrom: r.RestoredFrom, RestoreReason: r.WhyRestored, Stopping: r.Stopping}
 	if r.Stopped != nil {
 		d.Savepoint = pathOf(location, r.Stopped.Metadata)
 	}
@@ -51,6 +51,9 @@ func detail(r jobmaster.Report, location string) rpc.JobDetail {
 	d.Options = r.Body.Options
 	if settings, err := joboption.Parse(r.Body.Options); err == nil {
 		d.Options = joboption.Effective(r.Body.Options, settings)
+	}
+	if d.RestoreReason == "" {
+		d.RestoreReason = r.Body.Why
 	}
 	if d.RestoredFrom == "" && r.Body.From != nil {
 		d.RestoredFrom = r.Body.From.Path

@@ -70,6 +70,7 @@ type Core struct {
 	starting     map[weir.OperatorID]bool       // coordinators that this run waits for
 	splits       map[weir.OperatorID][][][]byte // what they assigned
 	restoredFrom string                         // for people
+	whyRestored  string                         // for people: why from that
 	restoredID   weir.CheckpointID              // what the last run started from
 
 	lastRequest checkpointing.RequestID            // numbers requests for snapshots

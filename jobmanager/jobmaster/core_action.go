@@ -97,6 +97,7 @@ type (
 	LoadSnapshot struct {
 		Run      uint64
 		Metadata string // blob name
+		Why      string // that one, for people
 	}
 	// StartCoordinator makes an operator's coordinator, in place of one from before.
 	// Answer: CoordinatorStarted or CoordinatorBroke.

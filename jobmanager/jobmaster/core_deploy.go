@@ -32,8 +32,10 @@ func (c *Core) prepare() {
 			latest = c.coordinator.Retained()[0]
 		}
 		c.loading = true
-		c.emit(LoadSnapshot{Run: c.run, Metadata: latest.Metadata})
+		c.whyRestored = c.reasonFor(latest)
+		c.emit(LoadSnapshot{Run: c.run, Metadata: latest.Metadata, Why: c.whyRestored})
 	} else {
+		c.whyRestored = c.spec.Start
 		c.startCoordinators()
 	}
 	c.requestSlots()
@@ -96,7 +98,7 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 		return
 	}
 	c.loading = false
-	if err := CheckRestore(c.spec.Graph, c.spec.GraphText, e.Snapshot); err != nil {
+	if err := CheckRestore(c.spec.Graph, c.spec.GraphText, e.Snapshot, c.spec.Settings.Recovery); err != nil {
 		c.fail(&weir.Failure{Message: err.Error(), Fault: weir.FaultUser, NoRetry: true, Subtask: -1}, nil)
 		return
 	}

@@ -17,6 +17,7 @@ type View struct {
 	Failure      *weir.Failure
 	Running      int
 	RestoredFrom string
+	WhyRestored  string                // for people: why from that, or from nothing
 	Restored     weir.CheckpointID     // what the last run started from
 	Tasks        []execgraph.Execution // by vertex and subtask
 	Checkpoints  checkpointing.Statistics
@@ -29,7 +30,7 @@ type View struct {
 func (c *Core) View(now time.Time) View {
 	v := View{
 		Status: c.status, Detail: c.detail, Restarts: c.restarts, Failure: c.failure,
-		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, Restored: c.restoredID,
+		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, WhyRestored: c.whyRestored, Restored: c.restoredID,
 		Checkpoints: c.coordinator.Statistics(now), Stopped: c.stopped,
 	}
 	if c.stop != nil {

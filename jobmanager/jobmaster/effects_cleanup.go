@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"sync"
 	"time"
 
@@ -270,7 +269,7 @@ func (l *loop) discardAll(ctx context.Context) error {
 	l.chain.Drop()
 	var errs []error
 	for _, link := range links {
-		if path.Dir(path.Dir(link.Metadata)) != l.spec.Directory && !link.Kind.IsSavepoint() {
+		if l.body.From.claimed(link.Metadata) {
 			errs = append(errs, l.cleaner.DiscardAt(ctx, link.Metadata))
 		}
 	}

@@ -185,6 +185,9 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 			Message: fmt.Sprintf("read snapshot %s: %v", a.Metadata, err), Fault: weir.FaultOutside, NoRetry: beyondRepair(err) && l.atHome(ctx), Subtask: -1,
 		}}
 	}
+	l.log.Info("starts from a snapshot", zap.String("snapshot", a.Metadata), zap.Stringer("kind", s.Header.Kind),
+		zap.Int64("checkpoint", int64(s.Header.Checkpoint)), zap.String("why", a.Why))
+	DropInFlight(s, l.spec.Settings.Recovery)
 	if foreign || dir != l.spec.Directory {
 		for i := range s.Operators {
 			for k := range s.Operators[i].Subtasks {
@@ -310,6 +313,10 @@ func (l *loop) tryLoad(ctx context.Context) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
+	completed, err := l.completed(ctx, chain, body.From)
+	if err != nil {
+		return loaded{}, err
+	}
 	stop, asked, err := l.deps.Jobs.Stop(ctx, l.m.record.Job)
 	if err != nil {
 		return loaded{}, err
@@ -318,11 +325,11 @@ func (l *loop) tryLoad(ctx context.Context) (loaded, error) {
 	spec := &Spec{
 		Job: job, Name: body.Name, Epoch: l.deps.Epoch, Entrypoint: body.Entrypoint, Params: body.Params,
 		CodeID: body.CodeID, Graph: body.Graph, GraphText: body.GraphText, Settings: settings,
-		Directory: snapshotmeta.JobDir(job),
-		Rand:      rand.New(rand.NewPCG(uint64(l.deps.Epoch), seedOf(job))),
+		Directory: snapshotmeta.JobDir(job), Start: body.Why,
+		Rand: rand.New(rand.NewPCG(uint64(l.deps.Epoch), seedOf(job))),
 	}
 	start := Start{
-		Completed: completedOf(chain, body.From), Resumed: l.m.first.Epoch != l.deps.Epoch, Restarts: int(l.m.first.Restarts),
+		Completed: completed, Resumed: l.m.first.Epoch != l.deps.Epoch, Restarts: int(l.m.first.Restarts),
 	}
 	x := loaded{spec: spec, submission: body, chain: chain, start: start}
 	if asked {
@@ -336,24 +343,6 @@ func seedOf(job weir.JobID) (seed uint64) {
 		seed = seed<<8 | uint64(b)
 	}
 	return seed
-}
-
-// completedOf is what the chain holds, or else the snapshot that the job was started
-// from; that one is never ours to delete (NO_CLAIM, behaviour §11).
-func completedOf(chain *store.Chain, from *Origin) []checkpointing.CompletedCheckpoint {
-	var list []checkpointing.CompletedCheckpoint
-	for _, link := range chain.Links() {
-		list = append(list, checkpointing.CompletedCheckpoint{
-			ID: link.Checkpoint, Kind: link.Kind, Metadata: link.Metadata, Bytes: link.Bytes,
-			Completed: link.At, Owned: !link.Kind.IsSavepoint(),
-		})
-	}
-	if len(list) == 0 && from != nil {
-		list = append(list, checkpointing.CompletedCheckpoint{
-			ID: from.Checkpoint, Kind: from.Kind, Metadata: from.Metadata, Bytes: from.Bytes, Foreign: true,
-		})
-	}
-	return list
 }
 
 // Result is what is kept of a job that has ended, beside its status.
