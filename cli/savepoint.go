@@ -74,6 +74,7 @@ canonical is the format that every state backend reads, native the backend's own
 	})
 	w.flags(cmd, true)
 	cmd.Flags().StringVar(&format, "format", format, "canonical or native")
+	cmd.AddCommand(a.savepointCheckCommand())
 	return cmd
 }
 
