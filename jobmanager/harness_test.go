@@ -150,8 +150,11 @@ type fleet struct {
 		sync.Mutex
 		tasks    map[weir.AttemptID]*fakeTask // that run
 		deployed []rpc.TaskDeployment
-		complete []weir.CheckpointID // notifications heard
-		mute     bool                // does not answer triggers
+		complete []weir.CheckpointID        // notifications heard
+		mute     bool                       // does not answer triggers
+		stops    map[weir.CheckpointID]bool // synchronous savepoints
+		linger   bool                       // tasks do not end when such a one is complete
+		refuse   bool                       // tasks decline such a one
 	}
 }
 
@@ -178,6 +181,7 @@ var _ rpc.Session = (*fakeTM)(nil)
 func (w *world) fleet() *fleet {
 	f := &fleet{w: w}
 	f.mu.tasks = make(map[weir.AttemptID]*fakeTask)
+	f.mu.stops = make(map[weir.CheckpointID]bool)
 	return f
 }
 
@@ -306,6 +310,10 @@ func (f *fleet) answers(tm *fakeTM, m rpc.Message) []answer {
 		return []answer{state(x.Attempt, rpc.TaskCanceled)}
 	case rpc.NotifyCheckpointComplete:
 		f.mu.complete = append(f.mu.complete, x.Checkpoint)
+		if f.mu.stops[x.Checkpoint] && !f.mu.linger && f.mu.tasks[x.Attempt] != nil {
+			delete(f.mu.tasks, x.Attempt)
+			return []answer{state(x.Attempt, rpc.TaskFinished)}
+		}
 	case rpc.TriggerCheckpoint:
 		if !f.mu.mute {
 			return f.snapshots(x)
@@ -320,6 +328,12 @@ func (f *fleet) snapshots(x rpc.TriggerCheckpoint) []answer {
 	source := f.mu.tasks[x.Attempt]
 	if source == nil {
 		return nil
+	}
+	if x.Barrier.Options.Kind.IsSynchronous() {
+		if f.mu.refuse {
+			return []answer{{source.tm, rpc.DeclineCheckpoint{Attempt: x.Attempt, Checkpoint: x.Barrier.ID, Reason: weir.CheckpointAsyncException, Message: "disk full"}}}
+		}
+		f.mu.stops[x.Barrier.ID] = true
 	}
 	op := source.d.Graph.Vertices[x.Attempt.Vertex].IDs[0]
 	list := []answer{{source.tm, rpc.BarrierSent{Attempt: x.Attempt, Operator: op, Checkpoint: x.Barrier.ID}}}

@@ -109,6 +109,9 @@ func (j *JobManager) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopRe
 	if !e.live() {
 		return t.stopped(ctx, e, r.RequestID)
 	}
+	if reply, before, err := t.stoppedBefore(ctx, e, r.RequestID); before || err != nil {
+		return reply, err
+	}
 	wish := jobmaster.Stop{Request: r.RequestID, Kind: weir.SuspendSavepoint}
 	if r.Drain {
 		wish.Kind = weir.TerminateSavepoint
@@ -170,6 +173,29 @@ func (t *term) stopped(ctx context.Context, e entry, request string) (rpc.StopRe
 		}
 	}
 	return rpc.StopReply{}, t.hasEnded(ctx, e)
+}
+
+// stoppedBefore finds the answer of a request that has stopped an earlier job of the same
+// name: it is not meant for the one that goes on from its savepoint (field report B18).
+func (t *term) stoppedBefore(ctx context.Context, live entry, request string) (reply rpc.StopReply, before bool, err error) {
+	entries, err := t.entries(ctx)
+	if err != nil {
+		return reply, false, err
+	}
+	for _, e := range entries {
+		if e.live() || e.job.Record.Name != live.job.Record.Name {
+			continue
+		}
+		r, err := t.report(ctx, e)
+		if err != nil {
+			return reply, false, err
+		}
+		if a, ok := r.StopOf(request); ok {
+			reply, err = t.stopReply(ctx, e, a)
+			return reply, true, err
+		}
+	}
+	return reply, false, nil
 }
 
 // hasEnded says that nothing can be asked of a job any more.
