@@ -11,12 +11,13 @@ func (a *app) checkpointCommand() *cobra.Command {
 		Long: `Commands about what lies in durable storage. ` + "`weir checkpoints JOB`" + ` lists a job's checkpoints
 with their paths.`,
 		Example: `  weir checkpoint trigger orders
+  weir checkpoint interval orders 30s
   weir checkpoint inspect /data/checkpoints/4f…/chk-12
   weir checkpoint verify /data/checkpoints/4f…/chk-12
   weir checkpoint gc`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.checkpointTriggerCommand(), a.inspectCommand(), a.verifyCommand(), a.gcCommand())
+	cmd.AddCommand(a.checkpointTriggerCommand(), a.intervalCommand(), a.inspectCommand(), a.verifyCommand(), a.gcCommand())
 	return cmd
 }

@@ -26,6 +26,13 @@ func (c *Client) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopReply,
 	return persist(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.StopReply, error) { return cc.StopJob(ctx, r) })
 }
 
+// CheckpointInterval says how often a job takes checkpoints, and changes it.
+func (c *Client) CheckpointInterval(ctx context.Context, r rpc.IntervalRequest) (rpc.IntervalReply, error) {
+	return call(ctx, c, c.opts.CallTimeout, func(ctx context.Context, cc *weirgrpc.Client) (rpc.IntervalReply, error) {
+		return cc.CheckpointInterval(ctx, r)
+	})
+}
+
 // persist asks until there is an answer: the JobManager says with CodeDeadlineExceeded
 // that what was asked for is under way. Once it has said so, one that cannot be reached
 // is tried again for a while.

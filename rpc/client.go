@@ -22,6 +22,8 @@ type ClientGateway interface {
 	TakeSnapshot(ctx context.Context, r SnapshotRequest) (SnapshotReply, error)
 	// StopJob ends a job with a savepoint, and returns when it has ended, or will not.
 	StopJob(ctx context.Context, r StopRequest) (StopReply, error)
+	// CheckpointInterval says how often a job takes checkpoints, and changes it.
+	CheckpointInterval(ctx context.Context, r IntervalRequest) (IntervalReply, error)
 	// InUse says what of the checkpoint directory jobs need, as the leader knows it.
 	InUse(ctx context.Context) (InUse, error)
 }

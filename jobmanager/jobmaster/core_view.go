@@ -21,6 +21,7 @@ type View struct {
 	Restored     weir.CheckpointID     // what the last run started from
 	Tasks        []execgraph.Execution // by vertex and subtask
 	Checkpoints  checkpointing.Statistics
+	Interval     time.Duration // of periodic checkpoints, 0: none
 	Latest       weir.CheckpointID
 	Stopping     string     // request of the stop that is under way
 	Stopped      *StopEnded // how the stop went with which the job ended
@@ -31,7 +32,7 @@ func (c *Core) View(now time.Time) View {
 	v := View{
 		Status: c.status, Detail: c.detail, Restarts: c.restarts, Failure: c.failure,
 		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, WhyRestored: c.whyRestored, Restored: c.restoredID,
-		Checkpoints: c.coordinator.Statistics(now), Stopped: c.stopped,
+		Checkpoints: c.coordinator.Statistics(now), Interval: c.coordinator.Options().Interval, Stopped: c.stopped,
 	}
 	if c.stop != nil {
 		v.Stopping = c.stop.Request

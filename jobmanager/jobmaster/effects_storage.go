@@ -304,6 +304,9 @@ func (l *loop) tryLoad(ctx context.Context) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
+	if err := l.recordedInterval(ctx, &settings); err != nil {
+		return loaded{}, err
+	}
 	if body.From != nil {
 		if err := l.deps.Jobs.SkipCheckpointIDs(ctx, l.m.record.Job, body.From.Checkpoint); err != nil {
 			return loaded{}, err

@@ -150,6 +150,8 @@ func (l *loop) handle(letter letter) {
 		l.stopAsked(x)
 	case ask:
 		x.reply <- l.shown()
+	case intervalSet:
+		l.setInterval(x)
 	case effectDone:
 		l.calls--
 		if x.event != nil {

@@ -574,6 +574,111 @@ func (x *SnapshotReply) GetDuration() int64 {
 
 // StopRequest asks for the end of a job with a savepoint. It is answered when the job has
 // ended, or will not.
+// IntervalRequest asks for the interval of a job's periodic checkpoints, or sets it.
+type IntervalRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Set           bool                   `protobuf:"varint,2,opt,name=set,proto3" json:"set,omitempty"`
+	Interval      int64                  `protobuf:"varint,3,opt,name=interval,proto3" json:"interval,omitempty"` // 0: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IntervalRequest) Reset() {
+	*x = IntervalRequest{}
+	mi := &file_client_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IntervalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IntervalRequest) ProtoMessage() {}
+
+func (x *IntervalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IntervalRequest.ProtoReflect.Descriptor instead.
+func (*IntervalRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *IntervalRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *IntervalRequest) GetSet() bool {
+	if x != nil {
+		return x.Set
+	}
+	return false
+}
+
+func (x *IntervalRequest) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+type IntervalReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Interval      int64                  `protobuf:"varint,1,opt,name=interval,proto3" json:"interval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IntervalReply) Reset() {
+	*x = IntervalReply{}
+	mi := &file_client_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IntervalReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IntervalReply) ProtoMessage() {}
+
+func (x *IntervalReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IntervalReply.ProtoReflect.Descriptor instead.
+func (*IntervalReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *IntervalReply) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
 type StopRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -586,7 +691,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_client_proto_msgTypes[10]
+	mi := &file_client_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +703,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[10]
+	mi := &file_client_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +716,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{10}
+	return file_client_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StopRequest) GetJob() string {
@@ -654,7 +759,7 @@ type StopReply struct {
 
 func (x *StopReply) Reset() {
 	*x = StopReply{}
-	mi := &file_client_proto_msgTypes[11]
+	mi := &file_client_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +771,7 @@ func (x *StopReply) String() string {
 func (*StopReply) ProtoMessage() {}
 
 func (x *StopReply) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[11]
+	mi := &file_client_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +784,7 @@ func (x *StopReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopReply.ProtoReflect.Descriptor instead.
 func (*StopReply) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{11}
+	return file_client_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StopReply) GetCheckpoint() int64 {
@@ -729,7 +834,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_client_proto_msgTypes[12]
+	mi := &file_client_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +846,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[12]
+	mi := &file_client_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +859,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{12}
+	return file_client_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobSummary) GetJob() []byte {
@@ -848,7 +953,7 @@ type TaskDetail struct {
 
 func (x *TaskDetail) Reset() {
 	*x = TaskDetail{}
-	mi := &file_client_proto_msgTypes[13]
+	mi := &file_client_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +965,7 @@ func (x *TaskDetail) String() string {
 func (*TaskDetail) ProtoMessage() {}
 
 func (x *TaskDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[13]
+	mi := &file_client_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +978,7 @@ func (x *TaskDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskDetail.ProtoReflect.Descriptor instead.
 func (*TaskDetail) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{13}
+	return file_client_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TaskDetail) GetAttempt() *controlpb.Attempt {
@@ -937,7 +1042,7 @@ type JobDetail struct {
 
 func (x *JobDetail) Reset() {
 	*x = JobDetail{}
-	mi := &file_client_proto_msgTypes[14]
+	mi := &file_client_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1054,7 @@ func (x *JobDetail) String() string {
 func (*JobDetail) ProtoMessage() {}
 
 func (x *JobDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[14]
+	mi := &file_client_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1067,7 @@ func (x *JobDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDetail.ProtoReflect.Descriptor instead.
 func (*JobDetail) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{14}
+	return file_client_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobDetail) GetSummary() *JobSummary {
@@ -1054,7 +1159,7 @@ type SubtaskCheckpoint struct {
 
 func (x *SubtaskCheckpoint) Reset() {
 	*x = SubtaskCheckpoint{}
-	mi := &file_client_proto_msgTypes[15]
+	mi := &file_client_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1171,7 @@ func (x *SubtaskCheckpoint) String() string {
 func (*SubtaskCheckpoint) ProtoMessage() {}
 
 func (x *SubtaskCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[15]
+	mi := &file_client_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1184,7 @@ func (x *SubtaskCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubtaskCheckpoint.ProtoReflect.Descriptor instead.
 func (*SubtaskCheckpoint) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{15}
+	return file_client_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SubtaskCheckpoint) GetVertex() string {
@@ -1130,7 +1235,7 @@ type CheckpointInfo struct {
 
 func (x *CheckpointInfo) Reset() {
 	*x = CheckpointInfo{}
-	mi := &file_client_proto_msgTypes[16]
+	mi := &file_client_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1247,7 @@ func (x *CheckpointInfo) String() string {
 func (*CheckpointInfo) ProtoMessage() {}
 
 func (x *CheckpointInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[16]
+	mi := &file_client_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1260,7 @@ func (x *CheckpointInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointInfo.ProtoReflect.Descriptor instead.
 func (*CheckpointInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{16}
+	return file_client_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckpointInfo) GetId() int64 {
@@ -1256,7 +1361,7 @@ type CheckpointList struct {
 
 func (x *CheckpointList) Reset() {
 	*x = CheckpointList{}
-	mi := &file_client_proto_msgTypes[17]
+	mi := &file_client_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1373,7 @@ func (x *CheckpointList) String() string {
 func (*CheckpointList) ProtoMessage() {}
 
 func (x *CheckpointList) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[17]
+	mi := &file_client_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1386,7 @@ func (x *CheckpointList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointList.ProtoReflect.Descriptor instead.
 func (*CheckpointList) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{17}
+	return file_client_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CheckpointList) GetJob() []byte {
@@ -1338,7 +1443,7 @@ type PlanReply struct {
 
 func (x *PlanReply) Reset() {
 	*x = PlanReply{}
-	mi := &file_client_proto_msgTypes[18]
+	mi := &file_client_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1455,7 @@ func (x *PlanReply) String() string {
 func (*PlanReply) ProtoMessage() {}
 
 func (x *PlanReply) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[18]
+	mi := &file_client_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1468,7 @@ func (x *PlanReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanReply.ProtoReflect.Descriptor instead.
 func (*PlanReply) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{18}
+	return file_client_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanReply) GetGraph() *controlpb.JobGraph {
@@ -1405,7 +1510,7 @@ type TaskManagerInfo struct {
 
 func (x *TaskManagerInfo) Reset() {
 	*x = TaskManagerInfo{}
-	mi := &file_client_proto_msgTypes[19]
+	mi := &file_client_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1522,7 @@ func (x *TaskManagerInfo) String() string {
 func (*TaskManagerInfo) ProtoMessage() {}
 
 func (x *TaskManagerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[19]
+	mi := &file_client_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1535,7 @@ func (x *TaskManagerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskManagerInfo.ProtoReflect.Descriptor instead.
 func (*TaskManagerInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{19}
+	return file_client_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TaskManagerInfo) GetRegistration() *controlpb.Register {
@@ -1468,7 +1573,7 @@ type ClusterInfo struct {
 
 func (x *ClusterInfo) Reset() {
 	*x = ClusterInfo{}
-	mi := &file_client_proto_msgTypes[20]
+	mi := &file_client_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1585,7 @@ func (x *ClusterInfo) String() string {
 func (*ClusterInfo) ProtoMessage() {}
 
 func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[20]
+	mi := &file_client_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1598,7 @@ func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterInfo.ProtoReflect.Descriptor instead.
 func (*ClusterInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{20}
+	return file_client_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ClusterInfo) GetClusterId() string {
@@ -1547,7 +1652,7 @@ type InUseRequest struct {
 
 func (x *InUseRequest) Reset() {
 	*x = InUseRequest{}
-	mi := &file_client_proto_msgTypes[21]
+	mi := &file_client_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1664,7 @@ func (x *InUseRequest) String() string {
 func (*InUseRequest) ProtoMessage() {}
 
 func (x *InUseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[21]
+	mi := &file_client_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1677,7 @@ func (x *InUseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InUseRequest.ProtoReflect.Descriptor instead.
 func (*InUseRequest) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{21}
+	return file_client_proto_rawDescGZIP(), []int{23}
 }
 
 type InUseReply struct {
@@ -1587,7 +1692,7 @@ type InUseReply struct {
 
 func (x *InUseReply) Reset() {
 	*x = InUseReply{}
-	mi := &file_client_proto_msgTypes[22]
+	mi := &file_client_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1704,7 @@ func (x *InUseReply) String() string {
 func (*InUseReply) ProtoMessage() {}
 
 func (x *InUseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[22]
+	mi := &file_client_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1717,7 @@ func (x *InUseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InUseReply.ProtoReflect.Descriptor instead.
 func (*InUseReply) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{22}
+	return file_client_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *InUseReply) GetClusterId() string {
@@ -1659,7 +1764,7 @@ type JobInUse struct {
 
 func (x *JobInUse) Reset() {
 	*x = JobInUse{}
-	mi := &file_client_proto_msgTypes[23]
+	mi := &file_client_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1776,7 @@ func (x *JobInUse) String() string {
 func (*JobInUse) ProtoMessage() {}
 
 func (x *JobInUse) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[23]
+	mi := &file_client_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1789,7 @@ func (x *JobInUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInUse.ProtoReflect.Descriptor instead.
 func (*JobInUse) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{23}
+	return file_client_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobInUse) GetJob() []byte {
@@ -1786,7 +1891,13 @@ const file_client_proto_rawDesc = "" +
 	"checkpoint\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1a\n" +
-	"\bduration\x18\x04 \x01(\x03R\bduration\"l\n" +
+	"\bduration\x18\x04 \x01(\x03R\bduration\"Q\n" +
+	"\x0fIntervalRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
+	"\x03set\x18\x02 \x01(\bR\x03set\x12\x1a\n" +
+	"\binterval\x18\x03 \x01(\x03R\binterval\"+\n" +
+	"\rIntervalReply\x12\x1a\n" +
+	"\binterval\x18\x01 \x01(\x03R\binterval\"l\n" +
 	"\vStopRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n" +
 	"\n" +
@@ -1903,7 +2014,7 @@ const file_client_proto_rawDesc = "" +
 	"\bmetadata\x18\x04 \x03(\tR\bmetadata\x12\x18\n" +
 	"\apending\x18\x05 \x03(\x03R\apending\x12\x16\n" +
 	"\x06saving\x18\a \x01(\bR\x06saving\x12\x18\n" +
-	"\aunknown\x18\x06 \x01(\tR\aunknown2\xb7\x05\n" +
+	"\aunknown\x18\x06 \x01(\tR\aunknown2\x8d\x06\n" +
 	"\x06Client\x12D\n" +
 	"\x06Submit\x12\x1d.weir.client.v1.SubmitRequest\x1a\x1b.weir.client.v1.SubmitReply\x12>\n" +
 	"\x04List\x12\x1b.weir.client.v1.ListRequest\x1a\x19.weir.client.v1.ListReply\x12<\n" +
@@ -1913,7 +2024,8 @@ const file_client_proto_rawDesc = "" +
 	"\x04Plan\x12\x1d.weir.client.v1.SubmitRequest\x1a\x19.weir.client.v1.PlanReply\x12F\n" +
 	"\aCluster\x12\x1e.weir.client.v1.ClusterRequest\x1a\x1b.weir.client.v1.ClusterInfo\x12N\n" +
 	"\fTakeSnapshot\x12\x1f.weir.client.v1.SnapshotRequest\x1a\x1d.weir.client.v1.SnapshotReply\x12>\n" +
-	"\x04Stop\x12\x1b.weir.client.v1.StopRequest\x1a\x19.weir.client.v1.StopReply\x12A\n" +
+	"\x04Stop\x12\x1b.weir.client.v1.StopRequest\x1a\x19.weir.client.v1.StopReply\x12T\n" +
+	"\x12CheckpointInterval\x12\x1f.weir.client.v1.IntervalRequest\x1a\x1d.weir.client.v1.IntervalReply\x12A\n" +
 	"\x05InUse\x12\x1c.weir.client.v1.InUseRequest\x1a\x1a.weir.client.v1.InUseReplyB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
 
 var (
@@ -1928,7 +2040,7 @@ func file_client_proto_rawDescGZIP() []byte {
 	return file_client_proto_rawDescData
 }
 
-var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_client_proto_goTypes = []any{
 	(*ErrorDetail)(nil),                 // 0: weir.client.v1.ErrorDetail
 	(*SubmitRequest)(nil),               // 1: weir.client.v1.SubmitRequest
@@ -1940,51 +2052,53 @@ var file_client_proto_goTypes = []any{
 	(*ClusterRequest)(nil),              // 7: weir.client.v1.ClusterRequest
 	(*SnapshotRequest)(nil),             // 8: weir.client.v1.SnapshotRequest
 	(*SnapshotReply)(nil),               // 9: weir.client.v1.SnapshotReply
-	(*StopRequest)(nil),                 // 10: weir.client.v1.StopRequest
-	(*StopReply)(nil),                   // 11: weir.client.v1.StopReply
-	(*JobSummary)(nil),                  // 12: weir.client.v1.JobSummary
-	(*TaskDetail)(nil),                  // 13: weir.client.v1.TaskDetail
-	(*JobDetail)(nil),                   // 14: weir.client.v1.JobDetail
-	(*SubtaskCheckpoint)(nil),           // 15: weir.client.v1.SubtaskCheckpoint
-	(*CheckpointInfo)(nil),              // 16: weir.client.v1.CheckpointInfo
-	(*CheckpointList)(nil),              // 17: weir.client.v1.CheckpointList
-	(*PlanReply)(nil),                   // 18: weir.client.v1.PlanReply
-	(*TaskManagerInfo)(nil),             // 19: weir.client.v1.TaskManagerInfo
-	(*ClusterInfo)(nil),                 // 20: weir.client.v1.ClusterInfo
-	(*InUseRequest)(nil),                // 21: weir.client.v1.InUseRequest
-	(*InUseReply)(nil),                  // 22: weir.client.v1.InUseReply
-	(*JobInUse)(nil),                    // 23: weir.client.v1.JobInUse
-	nil,                                 // 24: weir.client.v1.SubmitRequest.ParamsEntry
-	nil,                                 // 25: weir.client.v1.SubmitRequest.OptionsEntry
-	nil,                                 // 26: weir.client.v1.JobDetail.ParamsEntry
-	nil,                                 // 27: weir.client.v1.JobDetail.OptionsEntry
-	(*controlpb.Attempt)(nil),           // 28: weir.control.v1.Attempt
-	(*controlpb.TaskStats)(nil),         // 29: weir.control.v1.TaskStats
-	(*controlpb.JobGraph)(nil),          // 30: weir.control.v1.JobGraph
-	(*controlpb.Failure)(nil),           // 31: weir.control.v1.Failure
-	(*controlpb.CheckpointMetrics)(nil), // 32: weir.control.v1.CheckpointMetrics
-	(*controlpb.Register)(nil),          // 33: weir.control.v1.Register
+	(*IntervalRequest)(nil),             // 10: weir.client.v1.IntervalRequest
+	(*IntervalReply)(nil),               // 11: weir.client.v1.IntervalReply
+	(*StopRequest)(nil),                 // 12: weir.client.v1.StopRequest
+	(*StopReply)(nil),                   // 13: weir.client.v1.StopReply
+	(*JobSummary)(nil),                  // 14: weir.client.v1.JobSummary
+	(*TaskDetail)(nil),                  // 15: weir.client.v1.TaskDetail
+	(*JobDetail)(nil),                   // 16: weir.client.v1.JobDetail
+	(*SubtaskCheckpoint)(nil),           // 17: weir.client.v1.SubtaskCheckpoint
+	(*CheckpointInfo)(nil),              // 18: weir.client.v1.CheckpointInfo
+	(*CheckpointList)(nil),              // 19: weir.client.v1.CheckpointList
+	(*PlanReply)(nil),                   // 20: weir.client.v1.PlanReply
+	(*TaskManagerInfo)(nil),             // 21: weir.client.v1.TaskManagerInfo
+	(*ClusterInfo)(nil),                 // 22: weir.client.v1.ClusterInfo
+	(*InUseRequest)(nil),                // 23: weir.client.v1.InUseRequest
+	(*InUseReply)(nil),                  // 24: weir.client.v1.InUseReply
+	(*JobInUse)(nil),                    // 25: weir.client.v1.JobInUse
+	nil,                                 // 26: weir.client.v1.SubmitRequest.ParamsEntry
+	nil,                                 // 27: weir.client.v1.SubmitRequest.OptionsEntry
+	nil,                                 // 28: weir.client.v1.JobDetail.ParamsEntry
+	nil,                                 // 29: weir.client.v1.JobDetail.OptionsEntry
+	(*controlpb.Attempt)(nil),           // 30: weir.control.v1.Attempt
+	(*controlpb.TaskStats)(nil),         // 31: weir.control.v1.TaskStats
+	(*controlpb.JobGraph)(nil),          // 32: weir.control.v1.JobGraph
+	(*controlpb.Failure)(nil),           // 33: weir.control.v1.Failure
+	(*controlpb.CheckpointMetrics)(nil), // 34: weir.control.v1.CheckpointMetrics
+	(*controlpb.Register)(nil),          // 35: weir.control.v1.Register
 }
 var file_client_proto_depIdxs = []int32{
-	24, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
-	25, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
-	12, // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
-	28, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
-	29, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
-	12, // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
-	26, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
-	27, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
-	30, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
-	13, // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
-	31, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
-	28, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	32, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
-	15, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
-	16, // 14: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
-	30, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
-	33, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
-	19, // 17: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
-	23, // 18: weir.client.v1.InUseReply.jobs:type_name -> weir.client.v1.JobInUse
+	26, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
+	27, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
+	14, // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
+	30, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
+	31, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
+	14, // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
+	28, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
+	29, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
+	32, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
+	15, // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
+	33, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
+	30, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	34, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	17, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
+	18, // 14: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
+	32, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
+	35, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
+	21, // 17: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
+	25, // 18: weir.client.v1.InUseReply.jobs:type_name -> weir.client.v1.JobInUse
 	1,  // 19: weir.client.v1.Client.Submit:input_type -> weir.client.v1.SubmitRequest
 	3,  // 20: weir.client.v1.Client.List:input_type -> weir.client.v1.ListRequest
 	5,  // 21: weir.client.v1.Client.Get:input_type -> weir.client.v1.JobRequest
@@ -1993,20 +2107,22 @@ var file_client_proto_depIdxs = []int32{
 	1,  // 24: weir.client.v1.Client.Plan:input_type -> weir.client.v1.SubmitRequest
 	7,  // 25: weir.client.v1.Client.Cluster:input_type -> weir.client.v1.ClusterRequest
 	8,  // 26: weir.client.v1.Client.TakeSnapshot:input_type -> weir.client.v1.SnapshotRequest
-	10, // 27: weir.client.v1.Client.Stop:input_type -> weir.client.v1.StopRequest
-	21, // 28: weir.client.v1.Client.InUse:input_type -> weir.client.v1.InUseRequest
-	2,  // 29: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
-	4,  // 30: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
-	14, // 31: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
-	6,  // 32: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
-	17, // 33: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
-	18, // 34: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
-	20, // 35: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
-	9,  // 36: weir.client.v1.Client.TakeSnapshot:output_type -> weir.client.v1.SnapshotReply
-	11, // 37: weir.client.v1.Client.Stop:output_type -> weir.client.v1.StopReply
-	22, // 38: weir.client.v1.Client.InUse:output_type -> weir.client.v1.InUseReply
-	29, // [29:39] is the sub-list for method output_type
-	19, // [19:29] is the sub-list for method input_type
+	12, // 27: weir.client.v1.Client.Stop:input_type -> weir.client.v1.StopRequest
+	10, // 28: weir.client.v1.Client.CheckpointInterval:input_type -> weir.client.v1.IntervalRequest
+	23, // 29: weir.client.v1.Client.InUse:input_type -> weir.client.v1.InUseRequest
+	2,  // 30: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
+	4,  // 31: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
+	16, // 32: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
+	6,  // 33: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
+	19, // 34: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
+	20, // 35: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
+	22, // 36: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
+	9,  // 37: weir.client.v1.Client.TakeSnapshot:output_type -> weir.client.v1.SnapshotReply
+	13, // 38: weir.client.v1.Client.Stop:output_type -> weir.client.v1.StopReply
+	11, // 39: weir.client.v1.Client.CheckpointInterval:output_type -> weir.client.v1.IntervalReply
+	24, // 40: weir.client.v1.Client.InUse:output_type -> weir.client.v1.InUseReply
+	30, // [30:41] is the sub-list for method output_type
+	19, // [19:30] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -2023,7 +2139,7 @@ func file_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_client_proto_rawDesc), len(file_client_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,16 +23,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Client_Submit_FullMethodName       = "/weir.client.v1.Client/Submit"
-	Client_List_FullMethodName         = "/weir.client.v1.Client/List"
-	Client_Get_FullMethodName          = "/weir.client.v1.Client/Get"
-	Client_Cancel_FullMethodName       = "/weir.client.v1.Client/Cancel"
-	Client_Checkpoints_FullMethodName  = "/weir.client.v1.Client/Checkpoints"
-	Client_Plan_FullMethodName         = "/weir.client.v1.Client/Plan"
-	Client_Cluster_FullMethodName      = "/weir.client.v1.Client/Cluster"
-	Client_TakeSnapshot_FullMethodName = "/weir.client.v1.Client/TakeSnapshot"
-	Client_Stop_FullMethodName         = "/weir.client.v1.Client/Stop"
-	Client_InUse_FullMethodName        = "/weir.client.v1.Client/InUse"
+	Client_Submit_FullMethodName             = "/weir.client.v1.Client/Submit"
+	Client_List_FullMethodName               = "/weir.client.v1.Client/List"
+	Client_Get_FullMethodName                = "/weir.client.v1.Client/Get"
+	Client_Cancel_FullMethodName             = "/weir.client.v1.Client/Cancel"
+	Client_Checkpoints_FullMethodName        = "/weir.client.v1.Client/Checkpoints"
+	Client_Plan_FullMethodName               = "/weir.client.v1.Client/Plan"
+	Client_Cluster_FullMethodName            = "/weir.client.v1.Client/Cluster"
+	Client_TakeSnapshot_FullMethodName       = "/weir.client.v1.Client/TakeSnapshot"
+	Client_Stop_FullMethodName               = "/weir.client.v1.Client/Stop"
+	Client_CheckpointInterval_FullMethodName = "/weir.client.v1.Client/CheckpointInterval"
+	Client_InUse_FullMethodName              = "/weir.client.v1.Client/InUse"
 )
 
 // ClientClient is the client API for Client service.
@@ -48,6 +49,7 @@ type ClientClient interface {
 	Cluster(ctx context.Context, in *ClusterRequest, opts ...grpc.CallOption) (*ClusterInfo, error)
 	TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*SnapshotReply, error)
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopReply, error)
+	CheckpointInterval(ctx context.Context, in *IntervalRequest, opts ...grpc.CallOption) (*IntervalReply, error)
 	InUse(ctx context.Context, in *InUseRequest, opts ...grpc.CallOption) (*InUseReply, error)
 }
 
@@ -149,6 +151,16 @@ func (c *clientClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.C
 	return out, nil
 }
 
+func (c *clientClient) CheckpointInterval(ctx context.Context, in *IntervalRequest, opts ...grpc.CallOption) (*IntervalReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(IntervalReply)
+	err := c.cc.Invoke(ctx, Client_CheckpointInterval_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clientClient) InUse(ctx context.Context, in *InUseRequest, opts ...grpc.CallOption) (*InUseReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(InUseReply)
@@ -172,6 +184,7 @@ type ClientServer interface {
 	Cluster(context.Context, *ClusterRequest) (*ClusterInfo, error)
 	TakeSnapshot(context.Context, *SnapshotRequest) (*SnapshotReply, error)
 	Stop(context.Context, *StopRequest) (*StopReply, error)
+	CheckpointInterval(context.Context, *IntervalRequest) (*IntervalReply, error)
 	InUse(context.Context, *InUseRequest) (*InUseReply, error)
 	mustEmbedUnimplementedClientServer()
 }
@@ -209,6 +222,9 @@ func (UnimplementedClientServer) TakeSnapshot(context.Context, *SnapshotRequest)
 }
 func (UnimplementedClientServer) Stop(context.Context, *StopRequest) (*StopReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
+}
+func (UnimplementedClientServer) CheckpointInterval(context.Context, *IntervalRequest) (*IntervalReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckpointInterval not implemented")
 }
 func (UnimplementedClientServer) InUse(context.Context, *InUseRequest) (*InUseReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method InUse not implemented")
@@ -396,6 +412,24 @@ func _Client_Stop_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Client_CheckpointInterval_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(IntervalRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).CheckpointInterval(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_CheckpointInterval_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).CheckpointInterval(ctx, req.(*IntervalRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Client_InUse_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(InUseRequest)
 	if err := dec(in); err != nil {
@@ -456,6 +490,10 @@ var Client_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stop",
 			Handler:    _Client_Stop_Handler,
+		},
+		{
+			MethodName: "CheckpointInterval",
+			Handler:    _Client_CheckpointInterval_Handler,
 		},
 		{
 			MethodName: "InUse",
