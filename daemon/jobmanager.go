@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -91,6 +92,7 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	jm, err := jobmanager.New(jobmanager.Config{
 		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
 		Catalog: j.catalog, Registry: registry, Blobs: store, SavepointDir: savepoints, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+		SnapshotDirs: snapshotDirs(j.o.SnapshotDirs, socket.Addr(), checkpoints, savepoints),
 	})
 	if err != nil {
 		return cli.Ready{}, invalid(err.Error(), "")
@@ -108,6 +110,23 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 		}
 	}
 	return cli.Ready{Role: "jobmanager", Control: address, Metrics: metricsAddress, CheckpointDir: checkpoints}, nil
+}
+
+// snapshotDirs are the directories that clients may name snapshots in; none: all. Who
+// listens to other machines opens nothing to them but what it was told to (field report
+// B105).
+func snapshotDirs(named []string, listens net.Addr, ours ...string) []string {
+	tcp, isTCP := listens.(*net.TCPAddr)
+	if len(named) == 0 && (!isTCP || tcp.IP.IsLoopback()) {
+		return nil
+	}
+	var dirs []string
+	for _, dir := range append(slices.Clone(named), ours...) {
+		if abs, err := filepath.Abs(dir); dir != "" && err == nil {
+			dirs = append(dirs, abs)
+		}
+	}
+	return dirs
 }
 
 // savepointDir makes the directory of savepoints and proves that it can be written.

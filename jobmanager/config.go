@@ -36,6 +36,9 @@ type Config struct {
 	// storage that the TaskManagers see under the same path. Default: "savepoints" in
 	// the checkpoint store.
 	SavepointDir string
+	// SnapshotDirs are the directories, absolute, below which a submission may name a
+	// snapshot outside of the checkpoint store. None: all.
+	SnapshotDirs []string
 	// OpenStore opens another checkpoint store by its location, for jobs that start
 	// from a snapshot in it. Nil: there are none.
 	OpenStore func(location string) (blobstore.Store, error)

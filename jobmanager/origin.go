@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/blobstore/fs"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/checkpointing/store"
 	"github.com/weirflow/weir/jobmanager/ha"
@@ -225,7 +226,11 @@ func (t *term) locate(from string) (blobstore.Store, string, error) {
 		name, err := metadataName(own, from)
 		return t.cfg.Blobs, name, err
 	}
-	location, name, err := snapshotmeta.SplitLocation(path.Clean(from))
+	clean, err := fs.CheckPath(from, t.cfg.SnapshotDirs...)
+	if err != nil {
+		return nil, "", fault(rpc.CodeInvalidArgument, "the JobManager's --snapshot-dir says where snapshots may lie besides its own directories", "start from a %v", err)
+	}
+	location, name, err := snapshotmeta.SplitLocation(clean)
 	if err != nil {
 		return nil, "", fault(rpc.CodeInvalidArgument, "give the path that `weir checkpoints` or `weir demo --keep` prints", "start from %q: %v", from, err)
 	}
