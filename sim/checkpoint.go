@@ -24,6 +24,7 @@ type checkedLink struct {
 	bytes int64    // that were in flight
 	files []string // that it refers to, _metadata included
 	whole bool     // all numbers are in it, and all timers have fired
+	end   bool     // all numbers are in it
 }
 
 // contents is what a checkpoint holds.
@@ -85,7 +86,7 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 	if err := have.check(o.w.job.plan); err != nil {
 		return nil, err
 	}
-	c.whole = have.whole(o.w.job.plan)
+	c.whole, c.end = have.whole(o.w.job.plan), have.end(o.w.job.plan)
 	return c, nil
 }
 
@@ -273,13 +274,21 @@ func (c *contents) check(p JobPlan) error {
 
 // whole says whether this is the end: all numbers, all timers.
 func (c *contents) whole(p JobPlan) bool {
-	for _, next := range c.positions {
-		if next < int64(p.Numbers) {
-			return false
-		}
+	if !c.end(p) {
+		return false
 	}
 	for _, t := range c.tallies {
 		if t.Fired < int64(p.Timers) {
+			return false
+		}
+	}
+	return true
+}
+
+// end says whether all numbers are in it.
+func (c *contents) end(p JobPlan) bool {
+	for _, next := range c.positions {
+		if next < int64(p.Numbers) {
 			return false
 		}
 	}

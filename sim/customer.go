@@ -80,7 +80,14 @@ func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) er
 	}
 	c.w.say(fmt.Sprintf("%s: %s", d.Status, d.Detail))
 	if s := c.stopper; s != nil && s.begin.Load() {
-		err := c.stop(ctx, g, job)
+		if d.Stopping == s.request() {
+			s.seen = d.Stopping
+		}
+		if d.Status.Final() && c.endedByItself(d) {
+			return nil
+		}
+		over := s.seen == s.request() && d.Status == rpc.JobRunning && d.Stopping == ""
+		err := c.stop(ctx, g, job, over)
 		if s.agreed.Load() {
 			c.finished.Store(true)
 		}

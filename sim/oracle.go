@@ -44,6 +44,7 @@ type Oracle struct {
 		epochs   map[*instance]weir.LeaderEpoch             // that TaskManagers have been registered with, as of the last step
 		heard    map[*instance]weir.LeaderEpoch             // and since
 		started  map[weir.AttemptID]bool
+		kept     map[weir.CheckpointID]ha.Link // savepoints of the job that clients were told of
 	}
 
 	// exact is the newest checkpoint that has the whole answer; 0: none yet.
@@ -72,6 +73,7 @@ func (o *Oracle) begin(request string, from weir.CheckpointID) {
 	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
 	o.mu.runs = make(map[weir.CheckpointID]int)
 	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
+	o.mu.kept = make(map[weir.CheckpointID]ha.Link)
 	o.mu.newest, o.mu.pending, o.mu.silent = from, 0, 0
 }
 
@@ -325,6 +327,13 @@ func (o *Oracle) last() weir.CheckpointID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.mu.newest
+}
+
+// covered says whether the newest checkpoint has all numbers.
+func (o *Oracle) covered() bool {
+	o.look()
+	newest := slices.Max(slices.Collect(maps.Keys(o.checked)))
+	return o.checked[newest].end
 }
 
 // files are the files of the newest link.

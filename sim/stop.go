@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"sync/atomic"
@@ -48,6 +49,7 @@ type stopper struct {
 
 	tries   int
 	answers map[string]rpc.StopReply // by request
+	seen    string                   // request that was shown to be under way
 	taken   int                      // savepoints
 }
 
@@ -77,8 +79,9 @@ func (c *customer) savepoint(ctx context.Context, g rpc.ClientGateway, job strin
 }
 
 // stop asks for the job's end. A request that was answered has the same answer ever
-// after; one that has failed is followed by another.
-func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string) error {
+// after; one that has failed is followed by another. over: it was under way, and is not
+// any more, though the job runs, so it must have failed.
+func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string, over bool) error {
 	s := c.stopper
 	request := s.request()
 	r, err := g.StopJob(ctx, rpc.StopRequest{Job: job, RequestID: request, Drain: s.plan.Drain})
@@ -94,6 +97,9 @@ func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string) er
 	}
 	if was, answered := s.answers[request]; answered && (was.Path != r.Path || was.Checkpoint != r.Checkpoint || was.Failure != r.Failure) {
 		c.w.wrong("%s was answered with %+v, and now with %+v", request, was, r)
+	}
+	if over && r.Failure == "" {
+		c.w.wrong("%s was under way, then not any more, and now it is answered with %+v: a leader has forgotten it", request, r)
 	}
 	_, repeated := s.answers[request]
 	s.answers[request] = r
@@ -116,6 +122,24 @@ func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string) er
 	return nil
 }
 
+// endedByItself says whether the job has ended though its last stop was answered as undone:
+// one that was drained has nothing left to do when it restarts from its savepoint.
+func (c *customer) endedByItself(d rpc.JobDetail) bool {
+	s := c.stopper
+	if s.done.Load() != nil {
+		return false
+	}
+	for _, r := range s.answers {
+		if d.Status == rpc.JobFinished && s.plan.Drain && r.Checkpoint == c.w.oracle.last() {
+			s.done.Store(&r)
+			s.agreed.Store(true)
+			c.finished.Store(true)
+			return true
+		}
+	}
+	return false
+}
+
 // stopped looks at the answer of a stop: its savepoint is a link.
 func (o *Oracle) stopped(r rpc.StopReply) {
 	o.mu.Lock()
@@ -126,6 +150,9 @@ func (o *Oracle) stopped(r rpc.StopReply) {
 		o.w.wrong("a stop is answered with %d, which is no link of a stop: %+v", r.Checkpoint, l)
 	case o.w.pathOf(l.Metadata) != r.Path:
 		o.w.wrong("a stop is answered with %s, the link of %d is %s", r.Path, r.Checkpoint, l.Metadata)
+	}
+	o.mu.kept[r.Checkpoint] = l
+	switch {
 	case r.Failure == "" && r.Checkpoint != o.mu.newest:
 		o.w.wrong("the job was stopped at %d, its newest link is %d", r.Checkpoint, o.mu.newest)
 	}
@@ -137,9 +164,26 @@ func (o *Oracle) readSavepoint(r rpc.SnapshotReply) {
 	job := o.mu.job
 	o.mu.Unlock()
 	name := r.Path[len(o.w.disk.Location())+1:] + "/" + snapshotmeta.MetadataFile
-	if _, err := o.read(job, ha.Link{Checkpoint: r.Checkpoint, Metadata: name}); err != nil {
+	l := ha.Link{Checkpoint: r.Checkpoint, Metadata: name}
+	if _, err := o.read(job, l); err != nil {
 		o.w.wrong("savepoint %d: %v", r.Checkpoint, err)
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mu.kept[r.Checkpoint] = l
+}
+
+// keeps reads all savepoints that clients were told of: they are never deleted.
+func (o *Oracle) keeps() error {
+	o.mu.Lock()
+	job, kept := o.mu.job, maps.Clone(o.mu.kept)
+	o.mu.Unlock()
+	for id, l := range kept {
+		if _, err := o.read(job, l); err != nil {
+			return fmt.Errorf("savepoint %d: %w", id, err)
+		}
+	}
+	return nil
 }
 
 // pathOf is how a snapshot is shown to clients.
@@ -170,4 +214,7 @@ func (w *World) stopInLife(c *customer) {
 	}
 	s.again.Store(true)
 	w.rushUntil("the answer of the stop is the same again", healBound, s.agreed.Load)
+	if err := w.oracle.keeps(); err != nil {
+		w.fail("%v", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/rpc"
 )
@@ -187,7 +188,7 @@ func (l *loop) discardState(a checkpointing.DiscardState) {
 // deleteCheckpoint removes the link at once, whatever the store is like, then the files.
 func (l *loop) deleteCheckpoint(a checkpointing.DeleteCheckpoint) {
 	files := func(ctx context.Context) error {
-		if a.KeepFiles {
+		if a.KeepFiles && !planted.Is(planted.SavepointDeleted) {
 			return nil
 		}
 		if a.Foreign || a.Kind.IsSavepoint() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/ha"
 	"github.com/weirflow/weir/snapshotmeta"
@@ -86,6 +87,9 @@ func (l *loop) recordStop(ctx context.Context, a RecordStop) Event {
 	s := ha.Stop{
 		RequestID: a.Stop.Request, Kind: a.Stop.Kind, Directory: a.Stop.Directory,
 		Failure: a.Failure, Checkpoint: a.Checkpoint, Metadata: a.Metadata,
+	}
+	if planted.Is(planted.StopNotRecorded) {
+		return StopRecorded{Request: a.Stop.Request}
 	}
 	err := l.deps.Jobs.SetStop(ctx, l.m.record.Job, s)
 	for doubtful(ctx, err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/rpc"
@@ -57,7 +58,7 @@ func (t *Task) endData(drain bool) error {
 // awaitsCheckpoint says whether a task that reaches the end of its data waits for a last
 // checkpoint.
 func (t *Task) awaitsCheckpoint() bool {
-	return t.d.Options.Checkpointing && t.d.Options.CheckpointsAfterTasksFinish
+	return t.d.Options.Checkpointing && t.d.Options.CheckpointsAfterTasksFinish && !planted.Is(planted.LastNotAwaited)
 }
 
 // endIfDone ends the outputs, if nothing is waited for any more. What consumers have not
