@@ -51,6 +51,9 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
+	if ofCollectors(seed) {
+		w.collector()
+	}
 	c := w.submitFirst()
 	if plan.Graph != nil {
 		c = w.moveInLife(c)
@@ -73,6 +76,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	}
 	c.cancel.Store(true)
 	w.ended(c)
+	w.collectAll()
 	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
 		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
 	}
@@ -133,12 +137,16 @@ func (w *World) goOn(first *customer) {
 	w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
 	if c.ends {
 		w.rushUntil("the second job has finished", healBound, c.finished.Load)
+		if !w.oracle.covered() {
+			w.fail("the second job has finished, and its last checkpoint, %d, does not have all numbers", w.oracle.last())
+		}
 		w.marks.add(MarkFinished)
 	} else {
 		w.rushUntil("the second job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
 		c.cancel.Store(true)
 	}
 	w.ended(c)
+	w.collectAll()
 	for _, name := range kept {
 		if _, err := w.disk.Stat(context.Background(), name); err != nil {
 			w.fail("a file of the first job's checkpoint is gone: %v", err)
@@ -164,6 +172,7 @@ func (w *World) ended(c *customer) {
 // stop ends all processes.
 func (w *World) stop() {
 	w.t.Helper()
+	w.over.Store(true)
 	for _, p := range append(w.tms[:len(w.tms):len(w.tms)], w.jms...) {
 		w.end(p.running(), 10*time.Second)
 	}
