@@ -130,7 +130,7 @@ func (c *customer) endedByItself(d rpc.JobDetail) bool {
 		return false
 	}
 	for _, r := range s.answers {
-		if d.Status == rpc.JobFinished && s.plan.Drain && r.Checkpoint == c.w.oracle.last() {
+		if d.Status == rpc.JobFinished && s.plan.Drain {
 			s.done.Store(&r)
 			s.agreed.Store(true)
 			c.finished.Store(true)
@@ -186,6 +186,33 @@ func (o *Oracle) keeps() error {
 	return nil
 }
 
+// snipeStop kills a process now and then while the job is being stopped: more likely
+// between the link of the savepoint and the job's end.
+func (w *World) snipeStop() {
+	linked := w.oracle.stopLinked()
+	switch {
+	case w.Plan.Calm() || w.sniped >= mostSniped:
+	case linked && w.chance(0.02):
+		w.sniped++
+		w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
+	case linked && w.chance(0.02) || w.chance(0.002):
+		if p := w.oracle.leader(); p != nil {
+			w.sniped++
+			w.kill(p, false, KillJobManager)
+		}
+	}
+}
+
+// mostSniped is how many processes are killed for the sake of a stop.
+const mostSniped = 4
+
+// stopLinked says whether the newest link is the savepoint of a stop.
+func (o *Oracle) stopLinked() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mu.linked[o.mu.newest].Kind.IsSynchronous()
+}
+
 // pathOf is how a snapshot is shown to clients.
 func (w *World) pathOf(metadata string) string {
 	return path.Join(w.disk.Location(), path.Dir(metadata))
@@ -199,6 +226,7 @@ func (w *World) stopInLife(c *customer) {
 	for w.age() < w.Plan.Life && w.steps < maxSteps && s.done.Load() == nil {
 		if w.age() >= s.plan.At {
 			s.begin.Store(true)
+			w.snipeStop()
 		}
 		w.step()
 	}
