@@ -218,6 +218,8 @@ func (c *CheckpointCoordinator) linkAdded(now time.Time, ev LinkAdded) {
 	})
 	p.timeline.Linked, p.timeline.Notified = now, now
 	c.succeeded(now, p)
+	// Tasks hear of these first, and then of the completion, so that what they hear only
+	// grows: the aborts still name the one completed before.
 	for _, older := range slices.Clone(c.pending) {
 		if older.id < p.id && !older.kind.IsSavepoint() {
 			c.abort(now, older, failureOf(older, weir.CheckpointSubsumed, "a newer checkpoint is complete"))
@@ -229,6 +231,7 @@ func (c *CheckpointCoordinator) linkAdded(now time.Time, ev LinkAdded) {
 			last = max(last, old.ID)
 		}
 	}
+	c.notified = p.id
 	c.emit(NotifyComplete{Permit: ev.Permit, Tasks: p.plan.Wait, Subsumed: last})
 	for _, old := range subsumed {
 		if old.Owned || !old.Foreign {
@@ -301,7 +304,7 @@ func (c *CheckpointCoordinator) abort(now time.Time, p *PendingCheckpoint, x che
 	if p.request != 0 {
 		c.emit(RequestEnded{Request: p.request, Checkpoint: p.id, Reason: x.reason, Message: x.message})
 	}
-	c.emit(NotifyAborted{Checkpoint: p.id, Tasks: p.plan.Wait, LatestCompleted: c.completed.latestOfJob()})
+	c.emit(NotifyAborted{Checkpoint: p.id, Tasks: p.plan.Wait, LatestCompleted: c.notified})
 }
 
 // failed tells the failure counter. What that wants of the job comes last in the step.

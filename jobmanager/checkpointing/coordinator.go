@@ -30,10 +30,13 @@ type CheckpointCoordinator struct {
 	decider   *CheckpointRequestDecider
 	scheduler periodicScheduler
 	completed *CompletedCheckpointStore
-	shared    *SharedStateRegistry
-	history   history
-	failures  failureCounter
-	expired   expiredIDs
+	// notified is the newest checkpoint whose completion tasks are told of, or
+	// NoCheckpoint.
+	notified weir.CheckpointID
+	shared   *SharedStateRegistry
+	history  history
+	failures failureCounter
+	expired  expiredIDs
 
 	shut     bool   // Shutdown came: nothing is started or accepted any more
 	overtook string // why another leader acts; empty: we do
@@ -208,7 +211,8 @@ func (c *CheckpointCoordinator) restored(ev Restored) {
 	for _, done := range ev.Completed {
 		c.shared.Restore(done)
 	}
-	c.lastID = max(c.lastID, c.completed.latestOfJob())
+	c.notified = c.completed.latestOfJob()
+	c.lastID = max(c.lastID, c.notified)
 }
 
 func (c *CheckpointCoordinator) tasksRunning(now time.Time) {
