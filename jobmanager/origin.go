@@ -50,6 +50,16 @@ func (t *term) origin(ctx context.Context, from source, o joboption.Recovery, p 
 		return nil, nil, fault(rpc.CodeInvalidArgument, "state is found by the names of operators; keep them when a job changes. `weir savepoint check` shows a verdict for each",
 			"start from %s: %v", from.path, err)
 	}
+	if o.Claim && !s.Header.Kind.IsSavepoint() {
+		over, err := t.isOver(ctx, s.Header.Job)
+		if err != nil {
+			return nil, nil, fault(rpc.CodeUnavailable, "", "start from %s: %v", from.path, err)
+		}
+		if !over {
+			return nil, nil, fault(rpc.CodeFailedPrecondition, "cancel that job first, or leave the snapshot to it with NO_CLAIM",
+				"start from %s: it cannot be claimed, since its job (%s) runs and needs it", from.path, s.Header.Job)
+		}
+	}
 	return &jobmaster.Origin{
 		Path: from.path, Metadata: name, Checkpoint: s.Header.Checkpoint, Kind: s.Header.Kind, Bytes: s.Bytes(), Claim: o.Claim,
 	}, graph, nil

@@ -110,6 +110,16 @@ func TestRestore(t *testing.T) {
 			if len(links) != 1 || links[0].Number < 2 {
 				t.Errorf("links %+v", links)
 			}
+			// The job that took it does not name it any more.
+			use, err := jm.InUse(t.Context())
+			w.must(err)
+			for _, j := range use.Jobs {
+				if slices.Contains(j.Metadata, dir+"/"+snapshotmeta.MetadataFile) {
+					t.Errorf("job %s still needs it", j.Name)
+				}
+			}
+			_, err = w.from(jm, "third", links[0].Metadata, claimed)
+			w.wantError(err, rpc.CodeFailedPrecondition, "its job", "runs and needs it")
 		})
 	})
 }

@@ -53,3 +53,33 @@ func (s *JobStore) DropChain(ctx context.Context, id weir.JobID) error {
 	}
 	return nil
 }
+
+// DropLink removes the link of a snapshot from the chain of a job that has ended, since
+// another job has claimed it: whose it is says the other one's chain. A job that is not
+// recorded, that has no such link or that lives is left as it is.
+func (s *JobStore) DropLink(ctx context.Context, id weir.JobID, metadata string) error {
+	job, err := s.Job(ctx, id)
+	if errors.Is(err, ErrNoJob) || err == nil && !job.Status.Terminal {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kvs, _, err := s.reg.List(ctx, chainPrefix(id))
+	if err != nil {
+		return fmt.Errorf("drop link of job %s: %w", id, err)
+	}
+	for _, kv := range kvs {
+		l, err := decodeLink(id, kv)
+		if err != nil {
+			return err
+		}
+		if l.Metadata != metadata {
+			continue
+		}
+		if _, err := Settle(ctx, s.reg, s.guard, Delete(kv)); err != nil {
+			return fmt.Errorf("drop link %d of job %s: %w", l.Number, id, err)
+		}
+	}
+	return nil
+}

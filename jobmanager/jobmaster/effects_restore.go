@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -31,6 +32,11 @@ func (l *loop) completed(ctx context.Context, chain *store.Chain, from *Origin) 
 	var list []checkpointing.CompletedCheckpoint
 	for _, link := range chain.Links() {
 		claimed := from.claimed(link.Metadata)
+		if claimed {
+			if err := l.takeLink(ctx, link.Metadata); err != nil {
+				return nil, err
+			}
+		}
 		list = append(list, checkpointing.CompletedCheckpoint{
 			ID: link.Checkpoint, Kind: link.Kind, Metadata: link.Metadata, Bytes: link.Bytes,
 			Completed: link.At, Owned: claimed || !link.Kind.IsSavepoint(), Foreign: claimed,
@@ -42,6 +48,20 @@ func (l *loop) completed(ctx context.Context, chain *store.Chain, from *Origin) 
 		})
 	}
 	return list, l.shared(ctx, list)
+}
+
+// takeLink removes a claimed snapshot from the chain of the job that took it, if that was
+// one of this cluster: from now on it is a link of ours alone, and deleted with that.
+func (l *loop) takeLink(ctx context.Context, metadata string) error {
+	location, name, foreign := snapshotmeta.CutForeign(metadata)
+	if foreign && location != "" && location != l.deps.Blobs.Location() {
+		return nil
+	}
+	job, err := weir.ParseJobID(path.Dir(path.Dir(name)))
+	if err != nil || job == l.m.record.Job {
+		return nil // a savepoint's directory
+	}
+	return l.deps.Jobs.DropLink(ctx, job, name)
 }
 
 // errSome ends a listing that has found something.
