@@ -128,7 +128,7 @@ func (f filler) graph() jobgraph.JobGraph {
 
 func TestMessagesSurviveTheWire(t *testing.T) {
 	f := filler{rand.New(rand.NewPCG(7, 7))}
-	toJM := []rpc.Message{rpc.Register{}, rpc.Heartbeat{}, rpc.TaskStateChanged{}, rpc.AcknowledgeCheckpoint{}, rpc.DeclineCheckpoint{}, rpc.BarrierSent{}, rpc.OperatorEvent{}, rpc.OperatorEventAck{}}
+	toJM := []rpc.Message{rpc.Register{}, rpc.Heartbeat{}, rpc.TaskStateChanged{}, rpc.AcknowledgeCheckpoint{}, rpc.DeclineCheckpoint{}, rpc.BarrierSent{}, rpc.EndOfData{}, rpc.OperatorEvent{}, rpc.OperatorEventAck{}}
 	toTM := []rpc.Message{rpc.Registered{}, rpc.Refused{}, rpc.Deploy{}, rpc.Cancel{}, rpc.TriggerCheckpoint{}, rpc.NotifyCheckpointComplete{}, rpc.NotifyCheckpointAborted{}, rpc.Forget{}, rpc.HeartbeatAck{}, rpc.OperatorEvent{}}
 	for range 20 {
 		for _, kind := range toJM {
