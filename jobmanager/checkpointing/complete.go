@@ -59,6 +59,7 @@ func (c *CheckpointCoordinator) acknowledgedLate(now time.Time, ev Acknowledged)
 			return
 		}
 	}
+	c.history.late(now, ev)
 	switch {
 	case c.completed.holds(ev.Checkpoint) || c.history.isComplete(ev.Checkpoint):
 		// Only a repeated message can come here. Its files are the checkpoint's.

@@ -1,7 +1,9 @@
 package checkpointing
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -37,15 +39,33 @@ func (h *history) add(s CheckpointStatistics) {
 	s.Vertices = sumUp(s.Subtasks)
 	h.remember(s)
 	if len(h.recent) == maxRecentCheckpoints {
-		h.subtasks -= len(h.recent[0].Subtasks)
+		h.subtasks -= h.recent[0].size()
 		h.recent = slices.Delete(h.recent, 0, 1)
 	}
 	h.recent = append(h.recent, s)
-	h.subtasks += len(s.Subtasks)
+	h.subtasks += s.size()
 	for i := 0; i < len(h.recent)-1 && h.subtasks > maxRecentSubtasks; i++ {
-		h.subtasks -= len(h.recent[i].Subtasks)
-		h.recent[i].Subtasks = nil
+		h.subtasks -= h.recent[i].size()
+		h.recent[i].Subtasks, h.recent[i].Late = nil, nil
 	}
+}
+
+// late notes an acknowledgement that came after its snapshot had failed, if the subtask
+// was awaited and has not been heard of.
+func (h *history) late(now time.Time, ev Acknowledged) {
+	i := h.index(ev.Checkpoint)
+	if i < 0 || h.recent[i].Status != Failed {
+		return
+	}
+	s := &h.recent[i]
+	at, found := slices.BinarySearchFunc(s.Subtasks, ev.Attempt, func(t SubtaskStatistics, a weir.AttemptID) int {
+		return cmp.Or(cmp.Compare(t.Attempt.Vertex, a.Vertex), cmp.Compare(t.Attempt.Subtask, a.Subtask))
+	})
+	if !found || s.Subtasks[at].Attempt != ev.Attempt || s.Subtasks[at].Acknowledged != 0 || len(s.Late) == s.Tasks-s.Acknowledged {
+		return
+	}
+	s.Late = append(s.Late, SubtaskStatistics{Attempt: ev.Attempt, Acknowledged: max(now.Sub(s.Triggered), 1), Metrics: ev.Metrics})
+	h.subtasks++
 }
 
 // remember keeps the newest of each sort, without its subtasks.
@@ -81,10 +101,19 @@ func (h *history) isComplete(id weir.CheckpointID) bool { return h.ended(id, Com
 func (h *history) hasFailed(id weir.CheckpointID) bool { return h.ended(id, Failed) }
 
 func (h *history) ended(id weir.CheckpointID, as CheckpointStatus) bool {
+	i := h.index(id)
+	return i >= 0 && h.recent[i].Status == as
+}
+
+// index is where a recent snapshot is, or -1.
+func (h *history) index(id weir.CheckpointID) int {
 	for i := len(h.recent) - 1; i >= 0; i-- {
 		if h.recent[i].ID == id {
-			return h.recent[i].Status == as
+			return i
 		}
 	}
-	return false
+	return -1
 }
+
+// size is how many subtasks it holds.
+func (s *CheckpointStatistics) size() int { return len(s.Subtasks) + len(s.Late) }

@@ -45,6 +45,9 @@ type CheckpointStatistics struct {
 	// Subtasks are those awaited, by vertex and subtask. They are dropped from all
 	// but the newest snapshots of a large job.
 	Subtasks []SubtaskStatistics
+	// Late are those of Subtasks that acknowledged after the snapshot had failed: what
+	// it would have waited for.
+	Late []SubtaskStatistics
 }
 
 // SubtaskStatistics is one subtask's part.

@@ -92,6 +92,33 @@ func TestSummaryIsOverCompletedOnes(t *testing.T) {
 	}
 }
 
+// What a checkpoint that expired was waiting for is known when it comes.
+func TestLateAcknowledgementsAreKept(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, Defaults(), 0, []VertexView{vertexView(testJob, 0, 3)})
+	l.step(TasksRunning{})
+	l.step(Requested{Request: 1})
+	l.answer(0)
+	ack := func(subtask int, n int32) {
+		a := l.view[0].Subtasks[subtask].Attempt
+		a.N += n
+		l.now = l.now.Add(time.Second)
+		l.step(Acknowledged{Attempt: a, Checkpoint: 1, Metrics: weir.CheckpointMetrics{AsyncDuration: time.Hour}})
+	}
+	ack(1, 0)
+	l.elapse(10 * time.Minute)
+	for range 3 {
+		ack(2, 0)
+	}
+	ack(1, 0) // known already
+	ack(0, 7) // somebody else
+	ack(0, 0)
+	s := l.c.Statistics(l.now).Recent[0]
+	if s.Status != Failed || s.Acknowledged != 1 || len(s.Late) != 2 || s.Late[0].Attempt.Subtask != 2 || s.Late[0].Acknowledged != 10*time.Minute+2*time.Second {
+		t.Errorf("%+v", s)
+	}
+}
+
 // Each step of a snapshot has its time, in order.
 func TestTimelineOfASnapshot(t *testing.T) {
 	t.Parallel()

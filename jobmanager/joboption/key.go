@@ -165,6 +165,8 @@ var delegated = []Key{
 		Help: "Whether each record counts once after a restart, or may count twice because barriers hold no input back."},
 	{Name: "execution.checkpointing.num-retained", Type: "int", Default: "2",
 		Help: "How many completed checkpoints are kept; older ones are deleted."},
+	{Name: "execution.checkpointing.savepoint-dir", Type: "string", Default: "[the cluster's]",
+		Help: "Where savepoints of the job go that name no directory: below the JobManager's `--savepoint-dir`, absolute or relative to it."},
 	{Name: "execution.checkpointing.timeout", Type: "duration", Default: "10min",
 		Help: "After this time a checkpoint that is not complete is given up."},
 	{Name: "execution.checkpointing.tolerable-failed-checkpoints", Type: "int", Default: "[no limit]",
