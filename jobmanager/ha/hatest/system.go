@@ -55,6 +55,8 @@ func Run(t *testing.T, open func(t testing.TB) System, bubble func(t *testing.T,
 		"chain/lost_answer_is_our_own_link":                   chainLost,
 		"chain/other_leader_overtakes":                        chainOvertaken,
 		"chain/newest_link_is_not_removed":                    chainRemove,
+		"chain/dropped_when_the_job_has_ended":                chainDrop,
+		"election/confirmed_only_while_it_leads":              confirm,
 		"checkpoint_ids/never_repeat_across_leaders_or_doubt": checkpointIDs,
 	}
 	for name, test := range suite {
