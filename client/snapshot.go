@@ -15,7 +15,7 @@ const patience = time.Minute
 // TakeSnapshot takes a checkpoint or a savepoint, and waits for it as long as ctx
 // allows. The request id makes it safe to ask again.
 func (c *Client) TakeSnapshot(ctx context.Context, r rpc.SnapshotRequest) (rpc.SnapshotReply, error) {
-	return persist(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.SnapshotReply, error) {
+	return persist(ctx, c, r.Job, func(ctx context.Context, cc *weirgrpc.Client) (rpc.SnapshotReply, error) {
 		return cc.TakeSnapshot(ctx, r)
 	})
 }
@@ -23,7 +23,7 @@ func (c *Client) TakeSnapshot(ctx context.Context, r rpc.SnapshotRequest) (rpc.S
 // StopJob ends a job with a savepoint, and waits for its end as long as ctx allows. The
 // request id makes it safe to ask again.
 func (c *Client) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
-	return persist(ctx, c, func(ctx context.Context, cc *weirgrpc.Client) (rpc.StopReply, error) { return cc.StopJob(ctx, r) })
+	return persist(ctx, c, r.Job, func(ctx context.Context, cc *weirgrpc.Client) (rpc.StopReply, error) { return cc.StopJob(ctx, r) })
 }
 
 // CheckpointInterval says how often a job takes checkpoints, and changes it.
@@ -34,10 +34,13 @@ func (c *Client) CheckpointInterval(ctx context.Context, r rpc.IntervalRequest) 
 }
 
 // persist asks until there is an answer: the JobManager says with CodeDeadlineExceeded
-// that what was asked for is under way. Once it has said so, one that cannot be reached
-// is tried again for a while.
-func persist[T any](ctx context.Context, c *Client, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (T, error) {
-	var heard time.Time
+// that what was asked for is under way. One that cannot be reached is tried again for a
+// while, if it was there when we began: it may have been lost after it had been asked.
+func persist[T any](ctx context.Context, c *Client, job string, ask func(ctx context.Context, cc *weirgrpc.Client) (T, error)) (reply T, err error) {
+	if _, err := c.Get(ctx, job); err != nil {
+		return reply, err
+	}
+	heard := time.Now()
 	for {
 		reply, err := call(ctx, c, c.opts.CallTimeout, ask)
 		switch code := rpc.CodeOf(err); {

@@ -19,7 +19,9 @@ func (j *jobManager) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopRe
 func TestStopIsAskedForUntilItIsAnswered(t *testing.T) {
 	jm := serve(t, func(_ context.Context, call int) (rpc.JobDetail, error) {
 		switch call {
-		case 1, 2:
+		case 1:
+			return rpc.JobDetail{}, nil // the job is there
+		case 2:
 			return rpc.JobDetail{}, &rpc.Error{Code: rpc.CodeDeadlineExceeded, Message: "under way"}
 		case 3:
 			return rpc.JobDetail{}, &rpc.NotLeaderError{}
@@ -44,7 +46,10 @@ func TestStopDoesNotWaitForNobody(t *testing.T) {
 	if _, err := c.StopJob(t.Context(), rpc.StopRequest{Job: "job", RequestID: "r1"}); rpc.CodeOf(err) != rpc.CodeUnavailable || jm.called() != 1 {
 		t.Errorf("%v after %d calls", err, jm.called())
 	}
-	jm.answer(func(context.Context, int) (rpc.JobDetail, error) {
+	jm.answer(func(_ context.Context, call int) (rpc.JobDetail, error) {
+		if call == 2 {
+			return rpc.JobDetail{}, nil
+		}
 		return rpc.JobDetail{}, &rpc.Error{Code: rpc.CodeDeadlineExceeded, Message: "under way"}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)

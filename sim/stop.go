@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -192,10 +193,10 @@ func (w *World) snipeStop() {
 	linked := w.oracle.stopLinked()
 	switch {
 	case w.Plan.Calm() || w.sniped >= mostSniped:
-	case linked && w.chance(0.02):
+	case linked && w.chance(0.1):
 		w.sniped++
 		w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
-	case linked && w.chance(0.02) || w.chance(0.002):
+	case linked && w.chance(0.05) || w.chance(0.01):
 		if p := w.oracle.leader(); p != nil {
 			w.sniped++
 			w.kill(p, false, KillJobManager)
@@ -242,6 +243,9 @@ func (w *World) stopInLife(c *customer) {
 	}
 	s.again.Store(true)
 	w.rushUntil("the answer of the stop is the same again", healBound, s.agreed.Load)
+	w.rushUntil("all processes are up again", healBound, func() bool {
+		return !slices.ContainsFunc(append(w.jms[:len(w.jms):len(w.jms)], w.tms...), (*process).dead)
+	})
 	if err := w.oracle.keeps(); err != nil {
 		w.fail("%v", err)
 	}

@@ -201,7 +201,7 @@ func (c *CheckpointCoordinator) locationFailed(now time.Time, ev LocationFailed)
 		c.note("not awaited: %s", ev)
 		return
 	}
-	c.abort(now, p, failureOf(p, ev.Reason, fmt.Sprintf("location %s: %s", p.location, ev.Message)))
+	c.abort(now, p, failureOf(p, ev.Reason, ev.Message))
 	c.unlocated(c.takeDisposed(p.id, atLocation))
 }
 
