@@ -75,9 +75,7 @@ func TestSummaryIsOverCompletedOnes(t *testing.T) {
 	h.add(CheckpointStatistics{Status: Failed})
 	h.restored(RestoredSnapshot{Checkpoint: 9})
 	s := h.statistics()
-	for i := range h.recent {
-		s.Recent = append(s.Recent, h.recent[i])
-	}
+	s.Recent = append(s.Recent, h.recent...)
 	got := s.Summary()
 	if got.Duration.Count != 2 || got.Duration.Max != 3 || got.Duration.P50 != 1 || got.Bytes.Average != 15 || got.NewBytes.Min != 5 ||
 		got.StartDelay.Max != 0.007 || got.Async.Max != 1 || got.AlignedBytes.Max != 12 {
