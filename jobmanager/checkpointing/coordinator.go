@@ -171,6 +171,8 @@ func (c *CheckpointCoordinator) answered(now time.Time, ev Event) {
 		c.hookCompleted(now, ev)
 	case HookFailed:
 		c.hookFailed(now, ev)
+	default:
+		assert.That(false, "an event that nobody takes", ev)
 	}
 }
 
