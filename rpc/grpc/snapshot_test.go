@@ -20,6 +20,12 @@ type snapshots struct {
 	answered rpc.SnapshotReply
 	stop     rpc.StopRequest
 	stopped  rpc.StopReply
+	interval rpc.IntervalRequest
+}
+
+func (s *snapshots) CheckpointInterval(_ context.Context, r rpc.IntervalRequest) (rpc.IntervalReply, error) {
+	s.interval = r
+	return rpc.IntervalReply{Interval: 2 * r.Interval}, nil
 }
 
 func (s *snapshots) TakeSnapshot(_ context.Context, r rpc.SnapshotRequest) (rpc.SnapshotReply, error) {
@@ -51,6 +57,10 @@ func TestSnapshotCallsCrossUnchanged(t *testing.T) {
 		stop := rpc.StopRequest{Job: "j", RequestID: "r", Drain: true, Target: "t"}
 		if got, err := cl.StopJob(t.Context(), stop); err != nil || got != gw.stopped || gw.stop != stop {
 			t.Errorf("asked %+v, answered %+v, %v", gw.stop, got, err)
+		}
+		interval := rpc.IntervalRequest{Job: "j", Set: true, Interval: 7}
+		if got, err := cl.CheckpointInterval(t.Context(), interval); err != nil || got.Interval != 14 || gw.interval != interval {
+			t.Errorf("asked %+v, answered %+v, %v", gw.interval, got, err)
 		}
 		_, err = cl.TakeSnapshot(t.Context(), rpc.SnapshotRequest{Job: "j", Kind: weir.TerminateSavepoint})
 		if rpc.CodeOf(err) != rpc.CodeInvalidArgument {
