@@ -20,7 +20,12 @@ new one holds until the job ends, also after a restart and for another JobManage
 is the shorter one, else from the checkpoint that is due next. off: no periodic checkpoints.`,
 		Example: `  weir checkpoint interval orders
   weir checkpoint interval orders 30s`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return usageError{fmt.Errorf("%d arguments, want the id or name of a job, and an interval or none", len(args))}
+			}
+			return nil
+		},
 	}
 	cmd.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		r := rpc.IntervalRequest{Job: args[0], Set: len(args) == 2}
