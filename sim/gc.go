@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/checkpointing/gc"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/snapshotmeta"
@@ -132,6 +133,35 @@ func (o *Oracle) leftOver(report *gc.Report) []string {
 		}
 	}
 	return left
+}
+
+// claims notes what the next job will claim.
+func (o *Oracle) claims(id weir.CheckpointID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mu.claimed = id
+}
+
+// claimed is the checkpoint of another job that the present one has claimed, or 0.
+func (o *Oracle) claimed() weir.CheckpointID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mu.claimed
+}
+
+// replaced says whether the job has claimed what it started from, and has removed its link
+// since.
+func (o *Oracle) replaced() bool {
+	claimed := o.claimed()
+	if claimed == 0 {
+		return false
+	}
+	for _, c := range o.checked {
+		if c.link.Checkpoint == claimed {
+			return false
+		}
+	}
+	return true
 }
 
 // keptBy says whether gc has left the file, and said so: it is of a checkpoint that is

@@ -3,11 +3,13 @@ package sim
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -128,8 +130,13 @@ func (w *World) goOn(first *customer) {
 	}
 	kept := w.oracle.files()
 	w.job = w.second
+	options := maps.Clone(w.Plan.Options)
+	if ofClaims(w.Seed) {
+		options[joboption.KeyClaimMode] = "CLAIM"
+		w.oracle.claims(from.ID)
+	}
 	c := w.submit(rpc.SubmitRequest{
-		Entrypoint: entrypoint, Name: "second", RequestID: "request-2", Options: w.Plan.Options,
+		Entrypoint: entrypoint, Name: "second", RequestID: "request-2", Options: options,
 		From: from.Path, Params: map[string]string{"second": "true"},
 	}, from.ID, w.Plan.Next.Ends)
 	least := from.ID + weir.CheckpointID(w.rng.IntN(4))
@@ -147,12 +154,23 @@ func (w *World) goOn(first *customer) {
 	}
 	w.ended(c)
 	w.collectAll()
+	replaced := w.oracle.replaced()
 	for _, name := range kept {
-		if _, err := w.disk.Stat(context.Background(), name); err != nil {
+		_, err := w.disk.Stat(context.Background(), name)
+		if err != nil && !replaced {
 			w.fail("a file of the first job's checkpoint is gone: %v", err)
 		}
+		if err == nil && replaced {
+			w.fail("the first job's checkpoint was claimed and replaced, and its file %s is still there", name)
+		}
+	}
+	if replaced {
+		w.marks.add(MarkClaimed)
 	}
 }
+
+// ofClaims says whether the second job of a life claims what it starts from.
+func ofClaims(seed uint64) bool { return seed%2 == 0 }
 
 // ended waits until a job has ended. Then nothing of it is left.
 func (w *World) ended(c *customer) {

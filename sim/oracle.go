@@ -36,6 +36,7 @@ type Oracle struct {
 		deployed map[weir.AttemptID]bool                    // attempts that were sent to a TaskManager, of all jobs
 		attempts int                                        // how many, of the job
 		newest   weir.CheckpointID                          // the newest link
+		claimed  weir.CheckpointID                          // another job's, that this one has claimed; 0: none
 		pending  weir.CheckpointID                          // triggered, and neither linked nor aborted
 		silent   weir.CheckpointID                          // linked, and nobody was told yet
 		states   map[weir.CheckpointID]rpc.CheckpointStatus // as shown to clients
@@ -139,6 +140,10 @@ func (o *Oracle) registryChanged() {
 			continue
 		}
 		o.mu.linked[l.Checkpoint] = l
+		if l.Checkpoint == o.mu.claimed {
+			o.w.note("link", "checkpoint %d, which was claimed, is link %d of the chain", l.Checkpoint, l.Number)
+			continue
+		}
 		if l.Checkpoint <= o.mu.newest {
 			o.w.wrong("checkpoint %d became a link after %d", l.Checkpoint, o.mu.newest)
 		}

@@ -97,6 +97,7 @@ const (
 	MarkKillLinking = "task killed while a link was being added"
 	MarkLostAnswer  = "answer of a link lost"
 	MarkCollected   = "garbage collected"
+	MarkClaimed     = "claimed, replaced and deleted"
 	MarkFinished    = "finished by itself, after a kill"
 	MarkRescued     = "finished after faults"
 	MarkStopped     = "stopped with a savepoint, among faults"
@@ -111,7 +112,7 @@ const (
 // AllMarks are the marks that a large suite must have.
 func AllMarks() []string {
 	all := []string{
-		MarkCollected, MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued,
+		MarkCollected, MarkClaimed, MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued,
 		MarkStopped, MarkStopUndone, MarkSavepoint,
 		MarkInFlight, MarkTimedOut, MarkRecovered, MarkRescaled,
 	}
