@@ -20,15 +20,16 @@
 //	→ Acknowledged … → WriteMetadata → AddLink → NotifyComplete, DeleteCheckpoint
 //
 // A savepoint has InitializeLocation before SnapshotCoordinators, and ends with
-// WriteMetadata, but for that of a stop, which goes the whole way. Each arrow is crossed by the event that reports the end of the action
-// before it. Every action that says so is answered by exactly one event.
+// WriteMetadata, but for that of a stop, which goes the whole way. Each arrow is
+// crossed by the event that reports the end of the action before it. Every action that
+// says so is answered by exactly one event.
 //
 // # Invariants
 //
 //  1. A checkpoint ends exactly once, with one [CheckpointEnded]: completed, when its
-//     link is known to be in the chain (a savepoint: its metadata), or aborted. From [AddLink] to its answer it
-//     cannot be aborted, because it may be complete already; see
-//     [CheckpointCoordinator.Linking].
+//     link is known to be in the chain (a savepoint: its metadata), or aborted. From
+//     [AddLink] to its answer it cannot be aborted, because it may be complete already;
+//     see [CheckpointCoordinator.Linking].
 //  2. It completes only if every attempt of its plan and every operator coordinator
 //     has acknowledged.
 //  3. State that is acknowledged belongs to its pending, then to its completed
@@ -39,7 +40,7 @@
 //     finds it. A complete savepoint is never deleted.
 //  4. [NotifyComplete] carries the permit that the link's answer brought.
 //  5. At most one trigger and at most one link are under way at a time.
-//  6. Same events, same actions: nothing iterates over a map, but sorted.
+//  6. Same events, same actions: what comes of iterating over a map is sorted.
 //  7. A step costs at most a constant times the number of subtasks, and only steps
 //     that name all subtasks cost that much.
 //

@@ -1,7 +1,6 @@
 package checkpointing
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -65,13 +64,14 @@ func (r *SharedStateRegistry) Restore(c CompletedCheckpoint) {
 // Unregister forgets the files that no snapshot from lowest on names, and returns those
 // to be deleted, sorted. lowest is the oldest that is retained; what is pending is newer.
 func (r *SharedStateRegistry) Unregister(lowest weir.CheckpointID) (unused []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		if f := r.files[name]; f.last < lowest {
+	for name, f := range r.files {
+		if f.last < lowest {
 			delete(r.files, name)
 			if !f.keep {
 				unused = append(unused, name)
 			}
 		}
 	}
+	slices.Sort(unused)
 	return unused
 }
