@@ -13,7 +13,8 @@ import (
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
-// ofCollectors says whether garbage is collected beside the jobs in lives of this seed.
+// ofCollectors says whether garbage is collected beside the jobs in lives of this seed. In
+// calm lives it is not: there, jobs must leave nothing behind.
 func ofCollectors(seed uint64) bool { return seed%3 != 0 }
 
 // collectEvery is the time between two collections. Files of any age are orphans: what

@@ -53,7 +53,7 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
-	if ofCollectors(seed) {
+	if ofCollectors(seed) && !plan.Calm() {
 		w.collector()
 	}
 	c := w.submitFirst()
@@ -78,10 +78,10 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	}
 	c.cancel.Store(true)
 	w.ended(c)
-	w.collectAll()
 	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
 		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
 	}
+	w.collectAll()
 	if plan.Graph == nil {
 		w.goOn(c)
 	}
