@@ -44,7 +44,8 @@ type stopper struct {
 	begin  atomic.Bool // stop it from now on
 	again  atomic.Bool // ask once more
 	done   atomic.Pointer[rpc.StopReply]
-	agreed atomic.Bool // the answer was the same once more
+	undone atomic.Int32 // stops that were undone
+	agreed atomic.Bool  // the answer was the same once more
 
 	// The rest is for the customer's goroutine.
 
@@ -52,6 +53,7 @@ type stopper struct {
 	answers map[string]rpc.StopReply // by request
 	seen    string                   // request that was shown to be under way
 	taken   int                      // savepoints
+	rest    int                      // looks at the job before it is stopped again
 }
 
 func newStopper(p *StopPlan) *stopper {
@@ -79,11 +81,18 @@ func (c *customer) savepoint(ctx context.Context, g rpc.ClientGateway, job strin
 	c.w.mark(MarkSavepoint)
 }
 
+// lookAways is how many looks at a job pass between two stops of it.
+const lookAways = 10
+
 // stop asks for the job's end. A request that was answered has the same answer ever
 // after; one that has failed is followed by another. over: it was under way, and is not
 // any more, though the job runs, so it must have failed.
 func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string, over bool) error {
 	s := c.stopper
+	if s.rest > 0 {
+		s.rest--
+		return nil
+	}
 	request := s.request()
 	r, err := g.StopJob(ctx, rpc.StopRequest{Job: job, RequestID: request, Drain: s.plan.Drain})
 	if err != nil {
@@ -107,9 +116,13 @@ func (c *customer) stop(ctx context.Context, g rpc.ClientGateway, job string, ov
 	c.w.oracle.stopped(r)
 	switch {
 	case r.Failure != "":
-		c.w.mark(MarkStopUndone)
+		if !repeated {
+			s.undone.Add(1)
+			c.w.mark(MarkStopUndone)
+		}
 		if repeated {
 			s.tries++
+			s.rest = lookAways // checkpoints go on, and subsume the savepoint
 		}
 	case r.Status != rpc.JobFinished:
 		c.w.wrong("%s: the job is %s", request, r.Status)
@@ -189,23 +202,32 @@ func (o *Oracle) keeps() error {
 
 // snipeStop kills a process now and then while the job is being stopped: more likely
 // between the link of the savepoint and the job's end.
-func (w *World) snipeStop() {
+func (w *World) snipeStop(s *stopper) {
 	linked := w.oracle.stopLinked()
-	switch {
-	case w.Plan.Calm() || w.sniped >= mostSniped:
-	case linked && w.chance(0.1):
-		w.sniped++
+	switch n := &w.sniped; {
+	case w.Plan.Calm():
+	case linked && n.tasks < mostSniped && w.chance(0.1):
+		n.tasks++
 		w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
-	case linked && w.chance(0.05) || w.chance(0.01):
-		if p := w.oracle.leader(); p != nil {
-			w.sniped++
-			w.kill(p, false, KillJobManager)
+	case n.told < s.undone.Load():
+		n.told++ // a client was told that a stop is undone; whoever leads next must know
+		if w.chance(0.5) {
+			w.kill(w.oracle.leader(), false, KillJobManager)
 		}
+	case n.leaders < mostSniped && (linked && w.chance(0.02) || w.chance(0.003)):
+		n.leaders++
+		w.kill(w.oracle.leader(), false, KillJobManager)
 	}
 }
 
-// mostSniped is how many processes are killed for the sake of a stop.
-const mostSniped = 4
+// sniped counts what was killed for the sake of a stop.
+type sniped struct {
+	tasks, leaders int
+	told           int32 // stops of which a client was told that they are undone
+}
+
+// mostSniped is how many processes of a kind are killed for the sake of a stop.
+const mostSniped = 3
 
 // stopLinked says whether the newest link is the savepoint of a stop.
 func (o *Oracle) stopLinked() bool {
@@ -227,7 +249,7 @@ func (w *World) stopInLife(c *customer) {
 	for w.age() < w.Plan.Life && w.steps < maxSteps && s.done.Load() == nil {
 		if w.age() >= s.plan.At {
 			s.begin.Store(true)
-			w.snipeStop()
+			w.snipeStop(s)
 		}
 		w.step()
 	}

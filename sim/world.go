@@ -59,7 +59,7 @@ type World struct {
 	over      atomic.Bool // who looks after things may go
 	nextOne   time.Time   // fault
 	noticeAt  time.Time   // when a leader that was overtaken learns of it; zero: there is none
-	sniped    int         // processes killed for the sake of a stop
+	sniped    sniped
 	marks     Marks
 	began     time.Time
 	lines     []string
