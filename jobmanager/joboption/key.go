@@ -148,7 +148,7 @@ var delegated = []Key{
 	{Name: "execution.checkpointing.aligned-checkpoint-timeout", Type: "duration", Default: "0ms",
 		Help: "With unaligned checkpoints: how old a barrier becomes before it overtakes data. 0: barriers overtake from the start."},
 	{Name: "execution.checkpointing.checkpoints-after-tasks-finish", Type: "bool", Default: "true",
-		Help: "Whether checkpoints go on when some tasks have finished."},
+		Help: "Whether checkpoints go on when some tasks have finished, and tasks that have reached the end of their data wait for one that covers it."},
 	{Name: "execution.checkpointing.data-inline-threshold", Type: "size", Default: "20kb",
 		Help: "State up to this size lies in the metadata file and needs no file of its own. At most 1mb."},
 	{Name: "execution.checkpointing.externalized-checkpoint-retention", Type: "RETAIN_ON_CANCELLATION, DELETE_ON_CANCELLATION, NO_EXTERNALIZED_CHECKPOINTS", Default: "RETAIN_ON_CANCELLATION",
