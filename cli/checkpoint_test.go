@@ -44,10 +44,10 @@ func sampleSnapshot(t *testing.T) *snapshotmeta.Snapshot {
 		Operators: []weir.OperatorSubtaskState{{
 			Operator: count, Schemas: []weir.StateSchema{{State: "total", Key: "string", Value: "int64"}},
 			Keyed: []weir.KeyedStateHandle{{Range: weir.KeyGroupRange{Last: 63}, Backend: "heap",
-				Handle: weir.StateHandle{File: "chk-7/v1.state", Offset: 2, Length: int64(len(keyed)), CRC: crcOf(keyed)}}},
+				Handle: weir.StateHandle{File: "chk-7/v1.sst", Offset: 2, Length: int64(len(keyed)), CRC: crcOf(keyed)}}},
 		}},
 		Channels: []weir.ChannelStateHandle{{
-			Edge: weir.EdgeID{From: "numbers", To: "count"}, Handle: weir.StateHandle{File: "chk-7/v1.channels", Length: 4, CRC: crcOf("data")},
+			Edge: weir.EdgeID{From: "numbers", To: "count"}, Handle: weir.StateHandle{File: "chk-7/v1.seq", Length: 4, CRC: crcOf("data")},
 		}},
 	})
 	return s
@@ -64,7 +64,7 @@ func putSnapshot(t *testing.T, s *snapshotmeta.Snapshot) string {
 	if err := snapshotmeta.Write(&content, s); err != nil {
 		t.Fatal(err)
 	}
-	for name, bytes := range map[string]string{snapshotmeta.MetadataFile: content.String(), "v1.state": "..keyed state..", "v1.channels": "data"} {
+	for name, bytes := range map[string]string{snapshotmeta.MetadataFile: content.String(), "v1.sst": "..keyed state..", "v1.seq": "data"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(bytes), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestInspectShowsWhatASnapshotHolds(t *testing.T) {
 			"checkpoint 7 of job demo (01000000000000000000000000000000)", "checkpoint-demo  rate=10", "completed    2023-11-14T22:13:20.5Z",
 			"size         29 B of state (4 B in flight, 14 B inside",
 			"numbers             2  128         1    0 B  10 B (2)    4 B\n", "count               1   64         0   11 B   0 B (0)    0 B  total(string → int64)",
-			"in flight  numbers → count (input 0)  4 B of 1 ends", "file  chk-7/v1.state  11 B in 1 parts",
+			"in flight  numbers → count (input 0)  4 B of 1 ends", "file  chk-7/v1.sst  11 B in 1 parts",
 		} {
 			if !strings.Contains(c.stdout.String(), want) {
 				t.Errorf("no %q in\n%s", want, c.stdout.String())
@@ -119,10 +119,10 @@ func TestVerifyReadsEveryPart(t *testing.T) {
 		of    string
 	}{
 		"whole":       {func(*testing.T, string) {}, "", ""},
-		"missing":     {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "v1.state")) }, "missing", "count[0]"},
-		"cut":         {func(t *testing.T, dir string) { write(t, dir, "v1.state", "..keyed") }, "cut", "count[0]"},
-		"flipped bit": {func(t *testing.T, dir string) { write(t, dir, "v1.state", "..keyed stata..") }, "corrupt", "count[0]"},
-		"in flight":   {func(t *testing.T, dir string) { write(t, dir, "v1.channels", "dota") }, "corrupt", "in flight from numbers[0] to count[0]"},
+		"missing":     {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "v1.sst")) }, "missing", "count[0]"},
+		"cut":         {func(t *testing.T, dir string) { write(t, dir, "v1.sst", "..keyed") }, "cut", "count[0]"},
+		"flipped bit": {func(t *testing.T, dir string) { write(t, dir, "v1.sst", "..keyed stata..") }, "corrupt", "count[0]"},
+		"in flight":   {func(t *testing.T, dir string) { write(t, dir, "v1.seq", "dota") }, "corrupt", "in flight from numbers[0] to count[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

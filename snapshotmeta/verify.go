@@ -27,8 +27,8 @@ type Verification struct {
 }
 
 // Verify reads all of a snapshot: its _metadata (by blob name, or that of its
-// directory), and the bytes of each handle, which must be there and have their length
-// and checksum. What does not is told to damaged, which may end the search with an
+// directory), the bytes of each handle, which must be there and have their length and
+// checksum, and the rest of each state file. What does not is told to damaged, which may end the search with an
 // error. The error that is returned is that of _metadata, of damaged or of ctx. It holds
 // one part in memory, never all.
 func Verify(ctx context.Context, store blobstore.Store, name string, damaged func(Damage) error) (Verification, error) {
@@ -74,10 +74,13 @@ func (v *verifier) handle(ctx context.Context, owner string, h weir.StateHandle)
 	}
 	v.sum.Parts++
 	v.sum.Bytes += handleLength(h)
-	if h.File != "" {
-		v.seen[h.File] = true
-	}
 	err := v.read(ctx, h)
+	if h.File != "" && !v.seen[h.File] {
+		v.seen[h.File] = true
+		if err == nil {
+			owner, err = "table of contents", v.contents(ctx, h.File)
+		}
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -86,6 +89,19 @@ func (v *verifier) handle(ctx context.Context, owner string, h weir.StateHandle)
 	}
 	v.sum.Damage++
 	return v.damaged(Damage{Owner: owner, File: h.File, Err: err})
+}
+
+// contents reads what a state file says of itself at its end, which no handle covers.
+func (v *verifier) contents(ctx context.Context, file string) error {
+	if ext := path.Ext(file); ext != stateExt && ext != channelsExt {
+		return nil // another format, which is covered by its handles
+	}
+	store, name, err := v.files.locate(file)
+	if err != nil {
+		return err
+	}
+	_, err = ReadContents(ctx, store, name)
+	return err
 }
 
 func (v *verifier) read(ctx context.Context, h weir.StateHandle) error {
