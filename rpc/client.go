@@ -184,7 +184,16 @@ type CheckpointInfo struct {
 	Path      string
 	Reason    weir.FailureReason
 	Message   string
-	Subtasks  []SubtaskCheckpoint
+	// NewBytes is what was written for it; the rest of Bytes was there from earlier ones.
+	NewBytes            int64
+	Tasks, Acknowledged int        // awaited, heard of
+	Steps               []StepTime // in order, as far as it came
+	Vertices            []VertexCheckpoint
+	// Subtasks are those awaited, by vertex and subtask. The older ones of large jobs are
+	// not kept.
+	Subtasks []SubtaskCheckpoint
+	// Late acknowledged after it had failed.
+	Late []SubtaskCheckpoint
 }
 
 // Type is the name of what it is in statistics (behaviour §10).
@@ -215,8 +224,11 @@ type CheckpointList struct {
 	Completed int64
 	Failed    int64
 	Pending   int64
-	Restored  weir.CheckpointID
+	Restored  weir.CheckpointID // what the tasks were started from last
+	Restores  int64             // how often they were, from some snapshot
 	Recent    []CheckpointInfo
+	Summary   CheckpointSummary
+	Latest    CheckpointLatest
 }
 
 // PlanReply shows what a submission would run.

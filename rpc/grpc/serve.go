@@ -60,16 +60,7 @@ func (s *Server) Checkpoints(ctx context.Context, p *clientpb.JobRequest) (*clie
 	if err != nil {
 		return nil, StatusOf(err)
 	}
-	return &clientpb.CheckpointList{
-		Job: l.Job[:], Completed: l.Completed, Failed: l.Failed, Pending: l.Pending, Restored: int64(l.Restored),
-		Recent: every(l.Recent, func(c rpc.CheckpointInfo) *clientpb.CheckpointInfo {
-			return &clientpb.CheckpointInfo{
-				Id: int64(c.ID), Kind: uint32(c.Kind), Status: uint32(c.Status), Triggered: millis(c.Triggered), Duration: int64(c.Duration),
-				Bytes: c.Bytes, Path: c.Path, Reason: uint32(c.Reason), Message: c.Message, PersistedBytes: c.PersistedBytes, Unaligned: c.Unaligned,
-				Subtasks: every(c.Subtasks, subtaskCheckpointPB),
-			}
-		}),
-	}, nil
+	return checkpointListPB(l), nil
 }
 
 // Plan serves clients.
