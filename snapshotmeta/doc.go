@@ -7,7 +7,7 @@
 //
 // The JobManager builds a [Snapshot] and writes it with [Write]; whoever restores or
 // inspects reads it with [Open], or record by record with [Walk], and the bytes of its
-// handles with [Files.Open], which checks them. A task writes its state through a [StateFileWriter]: sections
+// handles with [Files.Open], which checks them; [Verify] checks all of them. A task writes its state through a [StateFileWriter]: sections
 // one after another, each answered by a handle; small ones stay inline in the
 // acknowledgement, and if all are small there is no file. What unaligned checkpoints
 // captured of channels lies in sections of such files too, written by a
