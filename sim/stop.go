@@ -21,6 +21,7 @@ import (
 type StopPlan struct {
 	At         time.Duration // of the life
 	Drain      bool          // then there is no second job: nothing is left to do
+	Undo       bool          // a TaskManager is killed as soon as the savepoint is complete
 	Savepoints float64       // chance that a look at the job takes a savepoint
 	Seed       uint64        // of what the customer draws
 }
@@ -32,7 +33,7 @@ func ofStops(seed uint64) bool { return seed%5 == 4 }
 func (p *Plan) drawStop(rng *rand.Rand) {
 	p.Stop = &StopPlan{
 		At: p.Life/4 + time.Duration(rng.Int64N(int64(p.Life/2))), Drain: rng.IntN(4) == 0,
-		Savepoints: oneOf(rng, 0, 0.2, 0.5), Seed: rng.Uint64(),
+		Savepoints: oneOf(rng, 0, 0.2, 0.5), Seed: rng.Uint64(), Undo: rng.IntN(2) == 0,
 	}
 	p.Job.Ends = false
 }
@@ -206,7 +207,7 @@ func (w *World) snipeStop(s *stopper) {
 	linked := w.oracle.stopLinked()
 	switch n := &w.sniped; {
 	case w.Plan.Calm():
-	case linked && n.tasks < mostSniped && w.chance(0.1):
+	case linked && n.tasks < mostSniped && (s.plan.Undo && n.tasks == 0 || w.chance(0.1)):
 		n.tasks++
 		w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
 	case n.told < s.undone.Load():
