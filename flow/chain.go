@@ -342,7 +342,13 @@ func (c *chain) Finish() error {
 				return err
 			}
 		}
-		return flush(m)
+		if err := flush(m); err != nil {
+			return err
+		}
+		if l, ok := m.node.user.(EndListener); ok {
+			return l.EndOfData(c.env.LastCheckpoint)
+		}
+		return nil
 	})
 }
 

@@ -38,6 +38,13 @@ type SnapshotListener interface {
 	BeforeSnapshot(id weir.CheckpointID) error
 }
 
+// EndListener is told that the operator's data has ended, after the last Flush.
+// checkpointed says that a checkpoint follows, which will be told of as complete before
+// the task ends; not so if the job takes none.
+type EndListener interface {
+	EndOfData(checkpointed bool) error
+}
+
 // StateKeeper has state of its own besides keyed state: a list whose elements may
 // be dealt anew to the subtasks when the parallelism changes.
 type StateKeeper interface {

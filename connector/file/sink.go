@@ -50,7 +50,9 @@ func (o SinkOptions) validate() error {
 // named part-… hold is what completed checkpoints cover, and never changes. appendLine
 // appends a record's text, without the line's end.
 //
-// Without checkpoints nothing is published.
+// A job without checkpoints publishes everything at the end of its data, and nothing if
+// it fails before. Then nothing is exactly once: if it is started again, it writes
+// everything again.
 func NewSink[T any](o SinkOptions, appendLine func(b []byte, v T) []byte) flow.Sink[T] {
 	if o.PartBytes == 0 {
 		o.PartBytes = DefaultPartBytes
@@ -193,6 +195,16 @@ func (s *sink[T]) BeforeSnapshot(id weir.CheckpointID) error {
 		s.closed = nil
 	}
 	return nil
+}
+
+// EndOfData implements [flow.EndListener].
+func (s *sink[T]) EndOfData(checkpointed bool) error {
+	if checkpointed {
+		return nil
+	}
+	parts := s.closed
+	s.closed = nil
+	return s.publish(parts)
 }
 
 // SnapshotState implements [flow.StateKeeper]: all files that are not known to be

@@ -327,6 +327,25 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+func TestTheEndPublishesIfNoCheckpointFollows(t *testing.T) {
+	t.Parallel()
+	for _, checkpointed := range []bool{false, true} {
+		dir := t.TempDir()
+		task := openSink(t, SinkOptions{Output: dir, PartBytes: 4}, 0, 1, nil)
+		task.Env.LastCheckpoint = checkpointed
+		mustFeed(t, task, "abc", "def")
+		if err := task.Chain.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		if checkpointed {
+			wantPublished(t, dir)
+			task.Snapshot(9)
+			complete(t, task, 9)
+		}
+		wantPublished(t, dir, "abc", "def")
+	}
+}
+
 // TestEveryRecordIsPublishedOnce leads a sink through random lives. Whatever happens, the
 // published lines are those of the newest complete checkpoint that somebody was told of
 // or started from.

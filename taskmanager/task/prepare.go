@@ -200,7 +200,7 @@ func (t *Task) env(ctx context.Context) (*operator.Env, error) {
 	env := &operator.Env{
 		Job: t.d.Attempt.Job, JobName: t.d.JobName, Attempt: t.d.Attempt, Vertex: t.vertex.Name,
 		Subtask: int(t.d.Attempt.Subtask), Parallelism: t.vertex.Parallelism, MaxParallelism: t.vertex.MaxParallelism,
-		KeyGroups: t.keyGroups(),
+		KeyGroups: t.keyGroups(), LastCheckpoint: t.awaitsCheckpoint(),
 		Suspend:   &t.suspend,
 		Wake:      t.wakeSource,
 		Backend:   t.backends(ctx),
