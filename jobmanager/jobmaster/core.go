@@ -264,8 +264,9 @@ type restoration struct {
 	snapshot     *snapshotmeta.Snapshot
 	coordinators map[weir.OperatorID][]byte
 	// shares is each operator's state by new subtask, made when first needed.
-	shares map[weir.OperatorID][]weir.OperatorSubtaskState
-	flying []exchange
+	shares   map[weir.OperatorID][]weir.OperatorSubtaskState
+	flying   []exchange
+	finished []bool // by vertex: has nothing left to do; made when first needed
 	// recovered is in-flight data by vertex and new subtask, made when first needed.
 	recovered [][][]rpc.RecoveredChannel
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/rpc"
@@ -129,8 +130,21 @@ func (c *Core) forgetEnds() {
 	}
 }
 
-// finishedIn says whether all operators of a vertex had finished in the snapshot that
-// the run starts from (behaviour §11).
+// finishedVertices says of each vertex whether its operators had finished in the snapshot
+// that the run starts from, and those of all vertices before it (behaviour §11): one that a
+// later version of the job feeds anew has work to do.
+func (r *restoration) finishedVertices(graph *jobgraph.JobGraph) []bool {
+	finished := make([]bool, len(graph.Vertices))
+	for v := range graph.Vertices {
+		finished[v] = r.finishedIn(graph.Vertices[v].IDs)
+		for _, e := range graph.Vertices[v].Inputs {
+			finished[v] = finished[v] && finished[graph.Edges[e].From]
+		}
+	}
+	return finished
+}
+
+// finishedIn says whether all operators of a vertex had finished in the snapshot.
 func (r *restoration) finishedIn(ids []weir.OperatorID) bool {
 	for _, id := range ids {
 		o := r.snapshot.Operator(id)
