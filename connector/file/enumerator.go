@@ -40,6 +40,10 @@ func (e *enumerator) Assign(ctx context.Context, parallelism int) (_ [][][]byte,
 	if e.files, err = list(ctx, e.options.Input); err != nil {
 		return nil, err
 	}
+	if n := len(appendList(nil, e.files)); n > maxListBytes {
+		return nil, permanent(weir.FaultUser, fmt.Errorf("%w: the paths of %d input files take %d bytes in every checkpoint, the most is %d; read them in several jobs, or join files",
+			ErrBadOptions, len(e.files), n, maxListBytes))
+	}
 	return make([][][]byte, parallelism), nil
 }
 

@@ -21,6 +21,7 @@ const (
 	maxPathBytes = 4096
 	maxBatch     = 256     // splits in one event
 	maxFiles     = 1 << 20 // in a listing
+	maxListBytes = 32 << 20
 )
 
 // span is a range of a file: the lines that begin in [Start, End).

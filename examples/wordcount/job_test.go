@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/minicluster"
+	"github.com/weirflow/weir/rpc"
 )
 
 // text makes lines of words that occur unequally often.
@@ -79,6 +80,54 @@ func TestTotalsAreThoseOfTheFiles(t *testing.T) {
 				t.Errorf("%s is left", e.Name())
 			}
 		}
+	}
+}
+
+// What cannot be written fails tasks, and the job goes on when it can.
+func TestOutputThatCannotBeWrittenRestartsTheJob(t *testing.T) {
+	t.Parallel()
+	dir, all := input(t, 2, 50)
+	out := filepath.Join(t.TempDir(), "out")
+	if err := os.WriteFile(out, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{Job}})
+	reply, err := c.Gateway().Submit(t.Context(), rpc.SubmitRequest{
+		Entrypoint: Name, Params: map[string]string{"input": dir, "output": out}, Parallelism: 2,
+		Options: map[string]string{"execution.checkpointing.interval": "20ms", "restart-strategy.fixed-delay.delay": "10ms", "restart-strategy.fixed-delay.attempts": "100000"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.Await(t.Context(), reply.Job, func(d rpc.JobDetail) bool { return d.Restarts > 2 || d.Status.Final() })
+	if err != nil || d.Status.Final() || d.Failure == nil || d.Failure.Operator != "out" || !strings.Contains(d.Failure.Message, out) {
+		t.Fatalf("%v; %s, failure %+v", err, d.Status, d.Failure)
+	}
+	if err := os.Remove(out); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = c.Await(t.Context(), reply.Job, func(d rpc.JobDetail) bool { return d.Status.Final() }); err != nil || d.Status != rpc.JobFinished {
+		t.Fatalf("%v; %s, failure %+v", err, d.Status, d.Failure)
+	}
+	if got, err := ReadOutput(out); err != nil || !slices.Equal(got, Count(all)) {
+		t.Errorf("%d totals, want %d; %v", len(got), len(Count(all)), err)
+	}
+}
+
+// What can never be read fails the job at once, and the failure says why.
+func TestInputThatIsNotThereFailsTheJob(t *testing.T) {
+	t.Parallel()
+	in := filepath.Join(t.TempDir(), "nothing")
+	c := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{Job}})
+	reply, err := c.Gateway().Submit(t.Context(), rpc.SubmitRequest{
+		Entrypoint: Name, Params: map[string]string{"input": in, "output": t.TempDir()}, Options: map[string]string{"execution.checkpointing.interval": "20ms"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.Await(t.Context(), reply.Job, func(d rpc.JobDetail) bool { return d.Status.Final() })
+	if err != nil || d.Restarts != 0 || d.Failure == nil || d.Failure.Operator != "lines" || !strings.Contains(d.Failure.Message, in) {
+		t.Errorf("%v; %s after %d restarts, failure %+v", err, d.Status, d.Restarts, d.Failure)
 	}
 }
 
