@@ -179,3 +179,32 @@ func TestClaimedSnapshotIsDeletedWhereItLies(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatOthersHaveClaimedIsLeftToThem when its link goes, and when the job has ended.
+func TestWhatOthersHaveClaimedIsLeftToThem(t *testing.T) {
+	w := newWorld()
+	jobs, _ := w.lead(t)
+	chain := w.openChain(t, jobs)
+	cleaner := store.NewCleaner(w.store(), job, chain)
+	for id := weir.CheckpointID(1); id <= 3; id++ {
+		w.complete(t, chain, id, file(id, 1))
+	}
+	if err := store.TakeClaim(t.Context(), w.blobs, job.String()+"/chk-1", claimOf("other", 9), nil); err != nil {
+		t.Fatal(err)
+	}
+	for id := weir.CheckpointID(1); id <= 2; id++ {
+		if err := chain.Remove(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := cleaner.Discard(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantFiles(t, "chk-1/_claim", meta(1), file(1, 1), meta(3), file(3, 1))
+	chain.Drop()
+	storetest.Put(t, w.blobs, job.String()+"/job.json", nil)
+	if err := cleaner.DiscardJob(t.Context(), job.String()+"/job.json"); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFiles(t, "chk-1/_claim", meta(1), file(1, 1), "job.json")
+}

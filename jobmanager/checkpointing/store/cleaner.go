@@ -42,7 +42,7 @@ func NewCleaner(store blobstore.Store, job weir.JobID, chain *Chain) *Cleaner {
 }
 
 // Discard deletes the directory of a snapshot that is not in the chain: its link was
-// removed, or it was aborted. Files that a link names are kept; _metadata goes last,
+// removed, or it was aborted. One that another job has claimed is left to it. Files that a link names are kept; _metadata goes last,
 // so that a discard that was cut short can be repeated. Of what cannot be deleted the
 // errors are joined; the rest is deleted all the same.
 func (c *Cleaner) Discard(ctx context.Context, id weir.CheckpointID) error {
@@ -54,15 +54,20 @@ func (c *Cleaner) Discard(ctx context.Context, id weir.CheckpointID) error {
 		return fmt.Errorf("discard checkpoint %d: %w", id, err)
 	}
 	var names []string
+	claimed := false
 	metadata := snapshotmeta.MetadataName(c.job, id)
 	err = c.store.List(ctx, path.Dir(metadata)+"/", func(i blobstore.Info) error {
 		if i.Name != metadata {
 			names = append(names, i.Name)
 		}
+		claimed = claimed || path.Base(i.Name) == ClaimFile
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("discard checkpoint %d: %w", id, err)
+	}
+	if claimed {
+		return nil // somebody else owns it now, and deletes it
 	}
 	if err := c.delete(ctx, names, retained); err != nil {
 		return fmt.Errorf("discard checkpoint %d: %w", id, err)
@@ -216,20 +221,35 @@ func (c *Cleaner) DiscardShared(ctx context.Context, files []string) error {
 	return nil
 }
 
-// DiscardJob deletes the job's whole directory but for one blob, its body. The job must be
-// recorded as ended, its checkpoints not be retained, and its chain be dropped.
+// DiscardJob deletes the job's whole directory but for one blob, its body, and for
+// snapshots that other jobs have claimed. The job must be recorded as ended, its
+// checkpoints not be retained, and its chain be dropped.
 func (c *Cleaner) DiscardJob(ctx context.Context, body string) error {
-	var errs []error
+	var names []string
+	claimed := make(map[string]bool)
 	err := c.store.List(ctx, snapshotmeta.JobDir(c.job)+"/", func(i blobstore.Info) error {
-		if i.Name == body {
-			return ctx.Err()
+		if i.Name != body {
+			names = append(names, i.Name)
 		}
-		if err := c.store.Delete(ctx, i.Name); err != nil && !errors.Is(err, blobstore.ErrNotFound) {
-			errs = append(errs, err)
+		if path.Base(i.Name) == ClaimFile {
+			claimed[path.Dir(i.Name)] = true
 		}
 		return ctx.Err()
 	})
-	if err := errors.Join(append(errs, err)...); err != nil {
+	errs := []error{err}
+	for _, name := range names {
+		if claimed[path.Dir(name)] {
+			continue
+		}
+		if ctx.Err() != nil {
+			errs = append(errs, context.Cause(ctx))
+			break
+		}
+		if err := c.store.Delete(ctx, name); err != nil && !errors.Is(err, blobstore.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("discard checkpoints of job %s: %w", c.job, err)
 	}
 	return nil
