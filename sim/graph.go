@@ -115,10 +115,8 @@ func (s Stage) options(rng *rand.Rand, others map[string]string, exclusive int) 
 	case AtLeastOnce:
 		o["execution.checkpointing.mode"] = "AT_LEAST_ONCE"
 	case Unaligned:
-		delete(o, concurrentKey)
 		o["execution.checkpointing.unaligned.enabled"] = "true"
 	case TimesOut:
-		delete(o, concurrentKey)
 		o["execution.checkpointing.unaligned.enabled"] = "true"
 		o["execution.checkpointing.aligned-checkpoint-timeout"] = oneOf(rng, "1ms", "10ms", "50ms", "200ms")
 	}

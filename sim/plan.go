@@ -124,9 +124,6 @@ func drawNext(rng *rand.Rand, j JobPlan, slots int) JobPlan {
 	return j
 }
 
-// concurrentKey is how many checkpoints may be pending at a time.
-const concurrentKey = "execution.checkpointing.max-concurrent-checkpoints"
-
 // drawOptions draws the job's options, and how much memory it then needs.
 func drawOptions(rng *rand.Rand, j JobPlan) (map[string]string, int64) {
 	exclusive, floating := oneOf(rng, 1, 2), oneOf(rng, 1, 8)
@@ -145,9 +142,6 @@ func drawOptions(rng *rand.Rand, j JobPlan) (map[string]string, int64) {
 		"taskmanager.network.memory.floating-buffers-per-gate":      fmt.Sprint(floating),
 		"taskmanager.network.memory.max-buffers-per-channel":        fmt.Sprint(oneOf(rng, 1, 2, 10)),
 		"taskmanager.network.memory.max-overdraft-buffers-per-gate": fmt.Sprint(oneOf(rng, 0, 1, 5)),
-	}
-	if j.Splits == 4 { // a fifth of the lives
-		options[concurrentKey] = "3"
 	}
 	memory := leastMemory(j, options)
 	if rng.IntN(2) == 0 {
