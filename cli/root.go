@@ -113,6 +113,11 @@ A cluster:
   weir savepoint JOB, weir stop JOB      keep its state, and go on from it later
   weir backpressure JOB                  which operator holds up the others
 
+What lies in storage:
+  weir savepoint check PATH ENTRY        can the new version go on from it? ask before you stop
+  weir checkpoint inspect, verify PATH   what a snapshot holds, and whether it is whole
+  weir checkpoint gc                     what nobody needs any more
+
 Every command that prints something takes -o json for scripts.`
 
 func (a *app) root() *cobra.Command {
