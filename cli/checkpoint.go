@@ -12,12 +12,13 @@ func (a *app) checkpointCommand() *cobra.Command {
 with their paths.`,
 		Example: `  weir checkpoint trigger orders
   weir checkpoint interval orders 30s
+  weir checkpoint explain orders
   weir checkpoint inspect /data/checkpoints/4f…/chk-12
   weir checkpoint verify /data/checkpoints/4f…/chk-12
   weir checkpoint gc`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.checkpointTriggerCommand(), a.intervalCommand(), a.inspectCommand(), a.verifyCommand(), a.gcCommand())
+	cmd.AddCommand(a.checkpointTriggerCommand(), a.intervalCommand(), a.explainCommand(), a.inspectCommand(), a.verifyCommand(), a.gcCommand())
 	return cmd
 }

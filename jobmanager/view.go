@@ -148,7 +148,8 @@ func steps(s *checkpointing.CheckpointStatistics) (list []rpc.StepTime) {
 		rpc.StepFirstAck: t.FirstAck, rpc.StepLastAck: t.LastAck, rpc.StepWritten: t.Written, rpc.StepLinkBegan: t.LinkBegan,
 		rpc.StepLinked: t.Linked, rpc.StepNotified: t.Notified,
 	} {
-		if !at.IsZero() {
+		// The last acknowledgement so far is not the last one.
+		if !at.IsZero() && (i != int(rpc.StepLastAck) || s.Acknowledged == s.Tasks) {
 			list = append(list, rpc.StepTime{Step: rpc.CheckpointStep(i), At: at.Sub(s.Triggered)})
 		}
 	}

@@ -190,6 +190,7 @@ func (x *path) waits() []Wait {
 	l.step(x.c, rpc.StepHooked, Hooks)
 	l.step(x.c, rpc.StepTasksTriggered, Sending)
 	_, written := x.c.Step(rpc.StepLastAck)
+	written = written && !x.missing
 	if _, sent := x.c.Step(rpc.StepTasksTriggered); sent && x.last != nil {
 		if written {
 			all := *l
