@@ -124,7 +124,7 @@ func explanationJSONOf(c *rpc.CheckpointInfo, e *explain.Explanation) explanatio
 
 // shown is how many waits fit on a screen; of a longer chain the shortest are put
 // together.
-const shown = 16
+const shown = 13
 
 func printExplanation(w io.Writer, job string, c *rpc.CheckpointInfo, e *explain.Explanation) {
 	fmt.Fprintf(w, "%s %d of %s  %s  triggered %s  %s  %d of %d tasks  %s\n", c.Type(), c.ID, job, c.Status, when(c.Triggered),
