@@ -54,6 +54,7 @@ type stopper struct {
 	answers map[string]rpc.StopReply // by request
 	seen    string                   // request that was shown to be under way
 	taken   int                      // savepoints
+	ended   int                      // looks at a job that had ended, without an answer
 	rest    int                      // looks at the job before it is stopped again
 }
 
@@ -144,6 +145,9 @@ func (c *customer) endedByItself(d rpc.JobDetail) bool {
 	if s.done.Load() != nil {
 		return false
 	}
+	if s.ended++; s.ended > lookAways {
+		c.w.wrong("the job is %s, drain %t, and no stop is answered so: last asked %s, answers %+v", d.Status, s.plan.Drain, s.request(), s.answers)
+	}
 	for _, r := range s.answers {
 		if d.Status == rpc.JobFinished && s.plan.Drain {
 			s.done.Store(&r)
@@ -168,7 +172,7 @@ func (o *Oracle) stopped(r rpc.StopReply) {
 	}
 	o.mu.kept[r.Checkpoint] = l
 	switch {
-	case r.Failure == "" && r.Checkpoint != o.mu.newest:
+	case r.Failure == "" && r.Checkpoint != o.mu.newest && l.Kind != weir.TerminateSavepoint:
 		o.w.wrong("the job was stopped at %d, its newest link is %d", r.Checkpoint, o.mu.newest)
 	}
 }

@@ -193,7 +193,7 @@ func (c *Core) start(e Start) {
 	}
 	c.restarts, c.everRan = e.Restarts, e.Resumed
 	if e.Stop != nil {
-		c.stop = &ongoingStop{Stop: *e.Stop, stage: stopWaiting}
+		c.resumeStop(*e.Stop, e.Completed)
 	}
 	c.checkpoint(checkpointing.Restored{Completed: e.Completed})
 	if e.Resumed {

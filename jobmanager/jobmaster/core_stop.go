@@ -2,6 +2,7 @@ package jobmaster
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
@@ -66,6 +67,19 @@ func (c *Core) stopRequested(e StopRequested) {
 	}
 }
 
+// resumeStop goes on with a stop that another leader began. If that one's savepoint is
+// complete, the job has restarted from it, and an answer names it whatever comes.
+func (c *Core) resumeStop(s Stop, completed []checkpointing.CompletedCheckpoint) {
+	c.stop = &ongoingStop{Stop: s, stage: stopWaiting}
+	if len(completed) == 0 {
+		return
+	}
+	latest := completed[len(completed)-1]
+	if latest.Kind.IsSynchronous() && strings.Contains(latest.Metadata, "/"+SavepointPrefix(c.spec.Job, s.Request)+"-") {
+		c.stop.outcome = StopEnded{Request: s.Request, Checkpoint: latest.ID, Metadata: latest.Metadata}
+	}
+}
+
 // stopRecorded goes on once the wish, or its failure, is recorded. If it cannot be, since
 // the job has ended meanwhile, there is no stop.
 func (c *Core) stopRecorded(e StopRecorded) {
@@ -118,7 +132,10 @@ func (c *Core) stopSnapshotEnded(a checkpointing.RequestEnded) {
 	case c.phase == stopping:
 		why = c.failureText()
 	}
-	c.undoStop("there is no savepoint: " + why)
+	if s.outcome.Metadata == "" {
+		why = "there is no savepoint: " + why
+	}
+	c.undoStop(why)
 	switch {
 	case c.phase != running:
 	case c.graph.Count(execgraph.Failed) > 0:

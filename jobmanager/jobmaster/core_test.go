@@ -167,7 +167,11 @@ func (r *rig) outside(t *testing.T, d *datadriven.TestData) bool {
 				continue
 			}
 			for _, v := range a.Vals {
-				e.Completed = append(e.Completed, checkpointing.CompletedCheckpoint{ID: weir.CheckpointID(number(t, v)), Metadata: "chk-" + v, Owned: true})
+				done := checkpointing.CompletedCheckpoint{ID: weir.CheckpointID(number(t, v)), Metadata: "chk-" + v, Owned: true}
+				if d.HasArg("saved") {
+					done.Kind, done.Metadata = weir.SuspendSavepoint, "savepoints/"+SavepointPrefix(testJob, "r1")+"-2-1/_metadata"
+				}
+				e.Completed = append(e.Completed, done)
 			}
 		}
 		r.step(e)
