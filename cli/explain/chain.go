@@ -248,7 +248,7 @@ func (x *path) finish(l *line) {
 	l.step(x.c, rpc.StepLinkBegan, LinkTurn)
 	l.step(x.c, rpc.StepLinked, Link)
 	switch {
-	case linked:
+	case linked, x.c.Status == rpc.CheckpointCompleted: // a savepoint has no link
 	case began:
 		l.until(l.end, Wait{Kind: Link})
 	case written:

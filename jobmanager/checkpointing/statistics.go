@@ -99,6 +99,20 @@ type Statistics struct {
 	Recent                                         []CheckpointStatistics // newest first; those pending lead
 }
 
+// Bound drops the subtasks of the older ones of Recent, so that at most so many are left;
+// the sums by vertex stay. It returns how many are left. Recent itself must be the
+// caller's; lists of subtasks are left as they are.
+func (s *Statistics) Bound(subtasks int) (left int) {
+	for i := range s.Recent {
+		c := &s.Recent[i]
+		if left+c.size() > subtasks {
+			c.Subtasks, c.Late = nil, nil
+		}
+		left += c.size()
+	}
+	return left
+}
+
 // Total is the number of snapshots that were tried.
 func (s Statistics) Total() int64 { return s.Completed + s.Failed + s.Pending }
 

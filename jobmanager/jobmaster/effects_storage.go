@@ -126,6 +126,9 @@ func (l *loop) snapshot(a checkpointing.WriteMetadata) (*snapshotmeta.Snapshot, 
 		}
 		h.Vertices = append(h.Vertices, vertex)
 	}
+	for _, k := range a.Hooks {
+		h.Hooks = append(h.Hooks, snapshotmeta.Hook{Name: k.Hook, State: k.State})
+	}
 	s := snapshotmeta.New(h)
 	for _, t := range a.Tasks {
 		if err := s.AddTask(t.Attempt.SubtaskID(), t.State); err != nil {
@@ -185,6 +188,7 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 			Message: fmt.Sprintf("read snapshot %s: %v", a.Metadata, err), Fault: weir.FaultOutside, NoRetry: beyondRepair(err) && l.atHome(ctx), Subtask: -1,
 		}}
 	}
+	l.figs.Restored(time.Now())
 	l.log.Info("starts from a snapshot", zap.String("snapshot", a.Metadata), zap.Stringer("kind", s.Header.Kind),
 		zap.Int64("checkpoint", int64(s.Header.Checkpoint)), zap.String("why", a.Why))
 	DropInFlight(s, l.spec.Settings.Recovery)
