@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir/codec"
-	"github.com/weirflow/weir/connector/generator"
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/flow/flowtest"
 	"github.com/weirflow/weir/operator"
@@ -17,7 +16,7 @@ type totals struct {
 	n *flow.Value[int64]
 }
 
-func (c *totals) Process(ctx *flow.Context[string], _ int64, out *flow.Out[string]) error {
+func (c *totals) Process(_ *flow.Context[string], _ int, _ *flow.Out[string]) error {
 	c.n.Update(func(n *int64) { *n++ })
 	return nil
 }
@@ -35,9 +34,9 @@ func (c *totals) Finish(out *flow.Out[string]) error {
 func TestLastRecordsOfEveryKeyComeBeforeThoseOfTheOperator(t *testing.T) {
 	t.Parallel()
 	job := flow.Define("totals", func(g *flow.Graph, _ struct{}) error {
-		in := flow.From(g, "in", generator.New(generator.Options{Records: 10, End: true}, func(n int64) int64 { return n }))
-		byKey := flow.KeyBy(in, "by", func(n int64) string { return fmt.Sprint("k", n%3, "=") })
-		out := flow.Process(byKey, "totals", func(s *flow.Setup) flow.Processor[string, int64, string] {
+		in := flow.From(g, "in", numbers(10))
+		byKey := flow.KeyBy(in, "by", func(n int) string { return fmt.Sprint("k", n%3, "=") })
+		out := flow.Process(byKey, "totals", func(s *flow.Setup) flow.Processor[string, int, string] {
 			return &totals{n: flow.NewValue[int64](s, "n")}
 		})
 		flow.To(out, "out", flow.Discard[string](), flow.StartNewChain())

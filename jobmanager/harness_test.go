@@ -449,6 +449,7 @@ type testCatalog struct {
 		block      chan struct{} // builds wait for it
 		panics     bool
 		enumerator func() operator.Enumerator // default: a good one
+		hook       func() operator.MasterHook // default: there is none
 	}
 }
 
@@ -462,7 +463,7 @@ func (c *testCatalog) Build(ctx context.Context, entrypoint string, params map[s
 	}
 	c.mu.Lock()
 	c.mu.builds++
-	n, random, block, panics := c.mu.builds, c.mu.random, c.mu.block, c.mu.panics
+	n, random, block, panics, hooks := c.mu.builds, c.mu.random, c.mu.block, c.mu.panics, c.hooksLocked()
 	c.mu.Unlock()
 	if panics {
 		panic("the builder is broken")
@@ -481,7 +482,7 @@ func (c *testCatalog) Build(ctx context.Context, entrypoint string, params map[s
 	if random {
 		count = fmt.Sprintf("count-%d", n)
 	}
-	return &testProgram{c: c, logical: &jobgraph.Logical{Entrypoint: "demo", Operators: []jobgraph.Operator{
+	return &testProgram{c: c, logical: &jobgraph.Logical{Entrypoint: "demo", Hooks: hooks, Operators: []jobgraph.Operator{
 		{Name: "src", Kind: jobgraph.KindSource, Out: "string"},
 		{Name: count, Kind: jobgraph.KindProcess, In: "string", Out: "string", States: []jobgraph.State{{Name: "n", Kind: "value", Key: "string", Value: "int64"}},
 			Inputs: []jobgraph.Input{{From: "src", Partitioning: jobgraph.Hash, Key: "string", Codec: "string"}}},
@@ -498,6 +499,21 @@ func (p *testProgram) Logical() *jobgraph.Logical { return p.logical }
 func (p *testProgram) NewChain(*jobgraph.Vertex, *jobgraph.JobGraph) (operator.Chain, error) {
 	return nil, errors.New("tasks do not run here")
 }
+
+// hooks are the names of the master hooks. The catalog is locked.
+func (c *testCatalog) hooksLocked() []string {
+	if c.mu.hook == nil {
+		return nil
+	}
+	return []string{"note"}
+}
+
+func (p *testProgram) NewHook(string) (operator.MasterHook, error) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	return p.c.mu.hook(), nil
+}
+
 func (p *testProgram) NewEnumerator(string) (operator.Enumerator, error) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()

@@ -34,6 +34,13 @@ type Header struct {
 	Vertices   []Vertex
 	Triggered  time.Time // to the millisecond
 	Completed  time.Time
+	Hooks      []Hook
+}
+
+// Hook is the state of a master hook.
+type Hook struct {
+	Name  string
+	State []byte
 }
 
 // Vertex is a vertex of the physical plan as it was.

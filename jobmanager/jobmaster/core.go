@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/failover"
@@ -67,6 +68,8 @@ type Core struct {
 	addresses    map[execgraph.Location]string  // data addresses, by TaskManager (slot 0)
 	loading      bool                           // the snapshot of this run
 	restored     *restoration                   // what this run starts from, or nil
+	hooks        []string                       // names of the master hooks
+	hooking      map[string]bool                // hooks that this run waits for
 	starting     map[weir.OperatorID]bool       // coordinators that this run waits for
 	splits       map[weir.OperatorID][][][]byte // what they assigned
 	restoredFrom string                         // for people
@@ -109,8 +112,9 @@ func NewCore(spec *Spec) *Core {
 		operators = append(operators, s.id)
 		c.holders = append(c.holders, opcoord.NewHolder(s.id, s.name, spec.Graph.Vertices[s.vertex].Parallelism))
 	}
+	c.hooks = jobgraph.HooksOf(spec.GraphText)
 	c.coordinator = checkpointing.New(checkpointing.Config{
-		Job: spec.Job, Options: spec.Settings.Checkpointing, Operators: operators, Rand: spec.Rand,
+		Job: spec.Job, Options: spec.Settings.Checkpointing, Operators: operators, Rand: spec.Rand, Hooks: c.hooks,
 	})
 	return c
 }
@@ -160,6 +164,12 @@ func (c *Core) take(ev Event) {
 		c.coordinatorStarted(e)
 	case CoordinatorBroke:
 		c.coordinatorBroke(e)
+	case HookRestored:
+		if e.Run == c.run {
+			delete(c.hooking, e.Hook)
+		}
+	case HookBroke:
+		c.fail(&e.Failure, nil)
 	case Checkpointing:
 		c.checkpoint(e.Event)
 	case Coordination:

@@ -9,6 +9,7 @@ import (
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/opcoord"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // Action is what [Core.Step] wants done.
@@ -129,7 +130,17 @@ type (
 		Token    opcoord.Token
 		Error    string
 	}
-	// NotifyCoordinators tells all coordinators of a completed checkpoint.
+	// RestoreHooks makes the master hooks, in place of those from before, and restores
+	// them. Answer: HookRestored or HookBroke, for each.
+	RestoreHooks struct {
+		Run        uint64
+		Checkpoint weir.CheckpointID   // 0: the job starts from nothing
+		Hooks      []snapshotmeta.Hook // all, with their states
+	}
+	// CallHooks asks all master hooks for their state. Answers: Checkpointing with
+	// HookCompleted or HookFailed.
+	CallHooks struct{ Checkpoint weir.CheckpointID }
+	// NotifyCoordinators tells all coordinators and hooks of a completed checkpoint.
 	NotifyCoordinators struct{ Checkpoint weir.CheckpointID }
 )
 
@@ -203,6 +214,8 @@ func (SnapshotCoordinator) action() {}
 func (DeliverEvent) action()        {}
 func (AnswerCoordinator) action()   {}
 func (NotifyCoordinators) action()  {}
+func (RestoreHooks) action()        {}
+func (CallHooks) action()           {}
 func (SetStatus) action()           {}
 func (JobEnded) action()            {}
 func (CheckpointEnded) action()     {}

@@ -31,11 +31,13 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 			c.triggerTasks(a)
 		case checkpointing.TakeID, checkpointing.WriteMetadata, checkpointing.AddLink,
 			checkpointing.DiscardState, checkpointing.DeleteCheckpoint, checkpointing.DeleteShared,
-			checkpointing.InitializeLocation, checkpointing.CallHooks:
+			checkpointing.InitializeLocation:
 			if link, ok := a.(checkpointing.AddLink); ok && planted.Is(planted.NotifiedBeforeLink) {
 				c.notifyEarly(link.Checkpoint)
 			}
 			c.emit(Store{Action: a})
+		case checkpointing.CallHooks:
+			c.emit(CallHooks{Checkpoint: a.Checkpoint})
 		case checkpointing.NotifyComplete:
 			c.notifyComplete(a)
 		case checkpointing.NotifyAborted:

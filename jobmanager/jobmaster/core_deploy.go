@@ -36,6 +36,7 @@ func (c *Core) prepare() {
 		c.emit(LoadSnapshot{Run: c.run, Metadata: latest.Metadata, Why: c.whyRestored})
 	} else {
 		c.whyRestored = c.spec.Start
+		c.restoreHooks(nil)
 		c.startCoordinators()
 	}
 	c.requestSlots()
@@ -114,7 +115,24 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 			Checkpoint: latest.ID, Kind: latest.Kind, Metadata: latest.Metadata, Foreign: latest.Foreign,
 		}})
 	}
+	c.restoreHooks(e.Snapshot)
 	c.startCoordinators()
+}
+
+// restoreHooks has the master hooks restored if the whole job is.
+func (c *Core) restoreHooks(from *snapshotmeta.Snapshot) {
+	c.hooking = make(map[string]bool)
+	if len(c.hooks) == 0 || slices.Contains(c.affected, false) {
+		return
+	}
+	a := RestoreHooks{Run: c.run, Hooks: hookStates(c.hooks, from)}
+	if from != nil {
+		a.Checkpoint = from.Header.Checkpoint
+	}
+	for _, name := range c.hooks {
+		c.hooking[name] = true
+	}
+	c.emit(a)
 }
 
 func restoredText(h *snapshotmeta.Header) string {
@@ -159,7 +177,7 @@ func (c *Core) coordinatorStarted(e CoordinatorStarted) {
 
 // tryDeploy deploys the run once it has everything.
 func (c *Core) tryDeploy() {
-	if c.loading || len(c.starting) > 0 || len(c.scheduler.Missing()) > 0 {
+	if c.loading || len(c.starting) > 0 || len(c.hooking) > 0 || len(c.scheduler.Missing()) > 0 {
 		return
 	}
 	c.phase = deploying

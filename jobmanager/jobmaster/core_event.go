@@ -105,6 +105,16 @@ type (
 		Operator weir.OperatorID
 		Failure  weir.Failure
 	}
+	// HookRestored answers RestoreHooks for one master hook.
+	HookRestored struct {
+		Run  uint64
+		Hook string
+	}
+	// HookBroke says that a master hook could not be made or restored, or panicked.
+	HookBroke struct {
+		Hook    string
+		Failure weir.Failure
+	}
 	// StopRecorded answers RecordStop. Failure says why it cannot be recorded ever.
 	StopRecorded struct{ Request, Failure string }
 	// Checkpointing passes an event to the checkpoint coordinator.
@@ -133,6 +143,8 @@ func (SnapshotLoaded) event()     {}
 func (SnapshotUnreadable) event() {}
 func (CoordinatorStarted) event() {}
 func (CoordinatorBroke) event()   {}
+func (HookRestored) event()       {}
+func (HookBroke) event()          {}
 func (Checkpointing) event()      {}
 func (Coordination) event()       {}
 
@@ -167,6 +179,10 @@ func (e SnapshotUnreadable) String() string {
 }
 func (e CoordinatorStarted) String() string {
 	return fmt.Sprintf("coordinator %.8s started", e.Operator)
+}
+func (e HookRestored) String() string { return fmt.Sprintf("hook %q restored", e.Hook) }
+func (e HookBroke) String() string {
+	return fmt.Sprintf("hook %q broke: %s", e.Hook, e.Failure.Error())
 }
 func (e CoordinatorBroke) String() string {
 	return fmt.Sprintf("coordinator %.8s broke: %s", e.Operator, e.Failure.Error())

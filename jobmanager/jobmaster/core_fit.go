@@ -34,7 +34,7 @@ func (v Verdict) String() string { return verdictNames[min(int(v), len(verdictNa
 // in flight.
 type Fit struct {
 	Operator string
-	Part     string // "operator", "state NAME", "in flight from NAME"
+	Part     string // "operator", "hook", "state NAME", "in flight from NAME"
 	Verdict  Verdict
 	Text     string // for people: what differs, or why
 }
@@ -55,6 +55,7 @@ func Fits(graph *jobgraph.JobGraph, text string, s *snapshotmeta.Snapshot, o job
 			}
 		}
 	}
+	f.hooks()
 	f.inFlight()
 	f.finished()
 	return f.list
@@ -84,6 +85,26 @@ type fitting struct {
 
 func (f *fitting) add(operator, part string, v Verdict, format string, args ...any) {
 	f.list = append(f.list, Fit{Operator: operator, Part: part, Verdict: v, Text: fmt.Sprintf(format, args...)})
+}
+
+// hooks judges the master hooks of the snapshot and of the job.
+func (f *fitting) hooks() {
+	names := jobgraph.HooksOf(f.text)
+	for _, h := range f.snapshot.Header.Hooks {
+		at := slices.Index(names, h.Name)
+		switch {
+		case at >= 0:
+			names = slices.Delete(names, at, at+1)
+			f.add(h.Name, "hook", FitTaken, "its state is taken")
+		case len(h.State) == 0 || f.options.IgnoreUnclaimed:
+			f.add(h.Name, "hook", FitDropped, "the job has no master hook of that name; its state is left out")
+		default:
+			f.add(h.Name, "hook", FitRefused, "it has state of master hook %q, and the job has no hook of that name", h.Name)
+		}
+	}
+	for _, name := range names {
+		f.add(name, "hook", FitNew, "the snapshot has no master hook of that name; it starts without state")
+	}
 }
 
 // operator judges one operator of the snapshot.

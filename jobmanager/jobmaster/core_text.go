@@ -68,6 +68,13 @@ func (a DeliverEvent) String() string {
 func (a AnswerCoordinator) String() string {
 	return fmt.Sprintf("answer coordinator %.8s: event %d %s", a.Operator, a.Token, orWord(a.Error, "taken"))
 }
+func (a RestoreHooks) String() string {
+	if a.Checkpoint == weir.NoCheckpoint {
+		return "restore hooks to the beginning"
+	}
+	return fmt.Sprintf("restore hooks to checkpoint %d", a.Checkpoint)
+}
+func (a CallHooks) String() string { return fmt.Sprintf("call hooks for %d", a.Checkpoint) }
 func (a NotifyCoordinators) String() string {
 	return fmt.Sprintf("notify coordinators: %d complete", a.Checkpoint)
 }

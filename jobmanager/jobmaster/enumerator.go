@@ -160,20 +160,29 @@ func (m *mismatchError) Unwrap() error { return m.err }
 
 // build makes the program anew, so that nothing it captured survives a restart.
 func (e *enumerator) build(ctx context.Context) (operator.Enumerator, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.buildTime)
-	defer cancel()
-	program, err := e.catalog.Build(ctx, e.spec.Entrypoint, e.spec.Params)
+	program, err := buildProgram(ctx, e.catalog, e.spec, e.buildTime)
 	if err != nil {
-		return nil, fmt.Errorf("build the job: %w", err)
-	}
-	if logical := program.Logical(); logical.Digest() != e.spec.Graph.Hash {
-		return nil, &mismatchError{jobgraph.CheckText(e.spec.GraphText, logical.Text())}
+		return nil, err
 	}
 	user, err := program.NewEnumerator(e.start.Name)
 	if err != nil {
 		return nil, fmt.Errorf("make the enumerator: %w", err)
 	}
 	return user, nil
+}
+
+// buildProgram builds the job and checks that it is the one of the spec.
+func buildProgram(ctx context.Context, catalog operator.Catalog, spec *Spec, limit time.Duration) (operator.Program, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	program, err := catalog.Build(ctx, spec.Entrypoint, spec.Params)
+	if err != nil {
+		return nil, fmt.Errorf("build the job: %w", err)
+	}
+	if logical := program.Logical(); logical.Digest() != spec.Graph.Hash {
+		return nil, &mismatchError{jobgraph.CheckText(spec.GraphText, logical.Text())}
+	}
+	return program, nil
 }
 
 func (e *enumerator) open(ctx context.Context, user operator.Enumerator) ([][][]byte, error) {

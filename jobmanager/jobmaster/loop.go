@@ -43,6 +43,8 @@ type loop struct {
 	timers      map[TimerKey]*group.Timer
 	enumerators map[weir.OperatorID]*enumerator
 	leaving     []*enumerator // told to end
+	hooks       []*hook
+	hooksBefore []*hook // told to end
 	stats       map[weir.AttemptID]rpc.TaskStats
 	status      statusWriter
 	asked       askers
@@ -107,6 +109,7 @@ func (l *loop) leave() {
 	for _, e := range l.leaving {
 		l.await(e)
 	}
+	l.leaveHooks()
 	l.m.group.Cancel(errJobOver)
 }
 
