@@ -34,11 +34,18 @@ type inspectionJSON struct {
 	InlineBytes   int64               `json:"inline_bytes"` // of the state, inside _metadata
 	Operators     []operatorStateJSON `json:"operators"`
 	InFlight      []inFlightJSON      `json:"in_flight"`
+	Hooks         []hookJSON          `json:"hooks"`
 	Files         []*snapshotFileJSON `json:"files"`
 	byFile        map[string]int      // index in Files
 	byOperator    map[weir.OperatorID]int
 	byEdge        map[weir.EdgeID]int
 	schemas       map[string]bool // operator and schema, seen
+}
+
+// hookJSON is the state of a master hook.
+type hookJSON struct {
+	Hook  string `json:"hook"`
+	Bytes int    `json:"bytes"`
 }
 
 type operatorStateJSON struct {
@@ -115,7 +122,7 @@ func inspect(ctx context.Context, path string) (*inspectionJSON, error) {
 	}
 	defer store.Close()
 	in := &inspectionJSON{
-		Path: path, Operators: []operatorStateJSON{}, InFlight: []inFlightJSON{}, Files: []*snapshotFileJSON{},
+		Path: path, Operators: []operatorStateJSON{}, InFlight: []inFlightJSON{}, Hooks: []hookJSON{}, Files: []*snapshotFileJSON{},
 		byFile: map[string]int{}, byOperator: map[weir.OperatorID]int{}, byEdge: map[weir.EdgeID]int{}, schemas: map[string]bool{},
 	}
 	if err := in.read(ctx, store, name); err != nil {
@@ -143,6 +150,9 @@ func (in *inspectionJSON) header(h *snapshotmeta.Header) error {
 	in.Triggered, in.Completed = stamp(h.Triggered), stamp(h.Completed)
 	if in.Params == nil {
 		in.Params = map[string]string{}
+	}
+	for _, k := range h.Hooks {
+		in.Hooks = append(in.Hooks, hookJSON{Hook: k.Name, Bytes: len(k.State)})
 	}
 	for _, v := range h.Vertices {
 		for _, op := range v.Operators {
@@ -242,6 +252,9 @@ func (in *inspectionJSON) print(w io.Writer, all bool) {
 	t.print(w)
 	for _, f := range in.InFlight {
 		fmt.Fprintf(w, "in flight  %s → %s (input %d)  %s of %d ends of channels\n", f.From, f.To, f.Input, bytesText(f.Bytes), f.Channels)
+	}
+	for _, k := range in.Hooks {
+		fmt.Fprintf(w, "hook  %s  %s\n", k.Hook, bytesText(int64(k.Bytes)))
 	}
 	if len(in.Files) > 0 {
 		fmt.Fprintln(w)

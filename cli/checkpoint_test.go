@@ -25,6 +25,7 @@ func sampleSnapshot(t *testing.T) *snapshotmeta.Snapshot {
 	numbers, count := weir.OperatorIDOf("numbers"), weir.OperatorIDOf("count")
 	s := snapshotmeta.New(snapshotmeta.Header{
 		Job: weir.JobID{1}, JobName: "demo", Checkpoint: 7, Entrypoint: "checkpoint-demo", Params: map[string]string{"rate": "10"}, CodeID: "code",
+		Hooks: []snapshotmeta.Hook{{Name: "schema-registry", State: []byte("v7")}},
 		Vertices: []snapshotmeta.Vertex{
 			{Name: "numbers", Parallelism: 2, MaxParallelism: 128, Operators: []snapshotmeta.OperatorRef{{ID: numbers, Name: "numbers"}}},
 			{Name: "count", Parallelism: 1, MaxParallelism: 64, Operators: []snapshotmeta.OperatorRef{{ID: count, Name: "count"}}},
@@ -84,7 +85,7 @@ func TestInspectShowsWhatASnapshotHolds(t *testing.T) {
 			"checkpoint 7 of job demo (01000000000000000000000000000000)", "checkpoint-demo  rate=10", "completed    2023-11-14T22:13:20.5Z",
 			"size         29 B of state (4 B in flight, 14 B inside",
 			"numbers             2  128         1    0 B  10 B (2)    4 B\n", "count               1   64         0   11 B   0 B (0)    0 B  total(string → int64)",
-			"in flight  numbers → count (input 0)  4 B of 1 ends", "file  chk-7/v1.sst  11 B in 1 parts",
+			"in flight  numbers → count (input 0)  4 B of 1 ends", "hook  schema-registry  2 B", "file  chk-7/v1.sst  11 B in 1 parts",
 		} {
 			if !strings.Contains(c.stdout.String(), want) {
 				t.Errorf("no %q in\n%s", want, c.stdout.String())
