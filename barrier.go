@@ -29,6 +29,10 @@ func (k SnapshotKind) IsSavepoint() bool { return k >= Savepoint }
 // IsSynchronous says whether tasks stop at the snapshot (stop-with-savepoint).
 func (k SnapshotKind) IsSynchronous() bool { return k >= SuspendSavepoint }
 
+// Drains says whether sources end their data, so that windows fire, before the
+// snapshot (stop with drain).
+func (k SnapshotKind) Drains() bool { return k == TerminateSavepoint }
+
 // Alignment says what a task does between the first and the last barrier (behaviour §3, §17).
 type Alignment uint8
 

@@ -93,4 +93,17 @@ type CheckpointMetrics struct {
 	// subtask took bytes from its inputs in the seconds before the trigger; 0 if
 	// unknown. QueuedBytes ÷ DrainRate predicts how long the barriers wait.
 	DrainRate float64
+	// LastBarrier is the one that the snapshot began with.
+	LastBarrier LastBarrier
+}
+
+// LastBarrier is the barrier of a checkpoint that a subtask received last before its
+// snapshot began: what it waited for.
+type LastBarrier struct {
+	Came    bool  // false: none did, as at a source
+	Input   int32 // index among the task's inputs
+	Channel int32 // number in that input, by producer
+	// Queued are the bytes that were in the channel ahead of it when the checkpoint was
+	// triggered.
+	Queued int64
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Errors of a store.
@@ -25,6 +26,9 @@ const MaxNameLength = 1024
 type Info struct {
 	Name string
 	Size int64
+	// Modified is when the blob was written, by the clock of whoever keeps it; zero if
+	// the store does not know.
+	Modified time.Time
 }
 
 // Store keeps blobs.

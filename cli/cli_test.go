@@ -157,6 +157,7 @@ func TestWrongCallsAreUsageErrors(t *testing.T) {
 		{"run", "a", "--param", "x=1", "--param", "x=2"}, {"run", "a", "--set", "y"}, {"run", "a", "--nosuch"}, {"run", "a", "--parallelism", "many"},
 		{"run", "a", "--parallelism", "-2"}, {"run", "a", "--checkpoint-interval", "-1s"}, {"list", "-o", "yaml"},
 		{"taskmanager", "--slots", "0"}, {"taskmanager", "--memory", "lots"}, {"jobmanager", "--jobmanager", "a:1"}, {"demo", "--mode", "x"},
+		{"checkpoint", "interval"}, {"checkpoint", "interval", "a", "b", "c"}, {"checkpoint", "interval", "a", "-5s"}, {"checkpoint", "interval", "a", "soon"},
 	} {
 		c := newCommand()
 		if code := c.run(t.Context(), args...); code != ExitUsage || !strings.HasPrefix(c.stderr.String(), "weir: ") || !strings.Contains(c.stderr.String(), "hint: ") {

@@ -19,6 +19,8 @@ type JobManagerOptions struct {
 	MetricsListen string   // host:port for Prometheus; empty: none
 	DataDir       string   // for embedded etcd
 	CheckpointDir string   // shared with the TaskManagers
+	SnapshotDirs  []string // besides those, from which jobs may be started; none: see the flag
+	SavepointDir  string   // likewise; empty: "savepoints" in CheckpointDir
 	ClusterID     string   // keeps clusters that share an etcd apart
 	EtcdEndpoints []string // empty: embedded
 	Insecure      bool     // plaintext beyond loopback is meant
@@ -100,6 +102,8 @@ the TaskManagers see under the same path. What its ports became is printed.`,
 	f.StringVar(&o.MetricsListen, "metrics-listen", "127.0.0.1:0", "address for Prometheus; empty for none")
 	f.StringVar(&o.DataDir, "data-dir", "weir-data/jobmanager", "directory for embedded etcd")
 	f.StringVar(&o.CheckpointDir, "checkpoint-dir", "weir-data/checkpoints", "directory for checkpoints, shared with the TaskManagers")
+	f.StringArrayVar(&o.SnapshotDirs, "snapshot-dir", nil, "directory, besides those of checkpoints and savepoints, below which --from may name snapshots; may be repeated (default: any, if --listen is for this machine alone, else none)")
+	f.StringVar(&o.SavepointDir, "savepoint-dir", "", "directory for savepoints, shared with the TaskManagers under the same path (default: savepoints in the checkpoint directory)")
 	f.StringVar(&o.ClusterID, "cluster-id", "default", "name of the cluster")
 	f.StringSliceVar(&o.EtcdEndpoints, "etcd-endpoints", nil, "an etcd cluster to use instead of the embedded one")
 	f.Var(&defaults, "set", "a default for job options; may be repeated")

@@ -115,6 +115,9 @@ type detailJSON struct {
 	Params       map[string]string `json:"params"`
 	Options      map[string]string `json:"options"`
 	RestoredFrom string            `json:"restored_from,omitempty"`
+	RestoreWhy   string            `json:"restore_reason,omitempty"`
+	Savepoint    string            `json:"savepoint,omitempty"`
+	Stopping     string            `json:"stopping,omitempty"`
 	Failure      string            `json:"failure,omitempty"`
 	TaskList     []taskJSON        `json:"task_list"`
 }
@@ -122,7 +125,7 @@ type detailJSON struct {
 func detailJSONOf(d rpc.JobDetail) detailJSON {
 	out := detailJSON{
 		jobJSON: jobJSONOf(d.JobSummary), RequestID: d.RequestID, Params: d.Params, Options: d.Options,
-		RestoredFrom: d.RestoredFrom, TaskList: []taskJSON{},
+		RestoredFrom: d.RestoredFrom, RestoreWhy: d.RestoreReason, Savepoint: d.Savepoint, Stopping: d.Stopping, TaskList: []taskJSON{},
 	}
 	if d.Failure != nil {
 		out.Failure = d.Failure.Error()
@@ -149,8 +152,19 @@ func (a *app) printDetail(d rpc.JobDetail) {
 		fmt.Fprintf(w, "ended        %s\n", when(d.Ended))
 	}
 	fmt.Fprintf(w, "restarts     %d\ncheckpoint   %d\n", d.Restarts, d.LastCheckpoint)
-	if d.RestoredFrom != "" {
+	if d.Savepoint != "" {
+		fmt.Fprintf(w, "savepoint    %s\n", d.Savepoint)
+	}
+	if d.Stopping != "" {
+		fmt.Fprintf(w, "stopping     by request %s\n", d.Stopping)
+	}
+	switch {
+	case d.RestoredFrom != "" && d.RestoreReason != "":
+		fmt.Fprintf(w, "restored     %s (%s)\n", d.RestoredFrom, d.RestoreReason)
+	case d.RestoredFrom != "":
 		fmt.Fprintf(w, "restored     %s\n", d.RestoredFrom)
+	case d.RestoreReason != "":
+		fmt.Fprintf(w, "restored     nothing (%s)\n", d.RestoreReason)
 	}
 	if d.Failure != nil {
 		fmt.Fprintf(w, "failure      %v\n", d.Failure)

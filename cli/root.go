@@ -110,7 +110,13 @@ A cluster:
   weir taskmanager --slots 2             runs tasks; start as many as you need
   weir submit checkpoint-demo --detach   give it work
   weir list, show, checkpoints, cancel   look after it
+  weir savepoint JOB, weir stop JOB      keep its state, and go on from it later
   weir backpressure JOB                  which operator holds up the others
+
+What lies in storage:
+  weir savepoint check PATH ENTRY        can the new version go on from it? ask before you stop
+  weir checkpoint inspect, verify PATH   what a snapshot holds, and whether it is whole
+  weir checkpoint gc                     what nobody needs any more
 
 Every command that prints something takes -o json for scripts. Exit codes: 0 done; 1 it
 failed, or the job did; 2 the call was wrong (a flag, an entry point, a parameter, an
@@ -123,13 +129,8 @@ func (a *app) root() *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q%s", args[0], suggestion(cmd, args[0]))}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.Err)
@@ -147,11 +148,19 @@ func (a *app) root() *cobra.Command {
 		return nil
 	}
 	root.AddCommand(
-		a.submitCommand(), a.runCommand(), a.listCommand(), a.showCommand(), a.cancelCommand(),
-		a.checkpointsCommand(), a.backpressureCommand(), a.planCommand(), a.demoCommand(),
+		a.submitCommand(), a.runCommand(), a.listCommand(), a.showCommand(), a.cancelCommand(), a.savepointCommand(), a.stopCommand(),
+		a.checkpointsCommand(), a.checkpointCommand(), a.backpressureCommand(), a.planCommand(), a.demoCommand(),
 		a.jobManagerCommand(), a.taskManagerCommand(),
 	)
 	return root
+}
+
+// noSuchCommand is the check of arguments of a command that only groups others.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unknown command %q%s", args[0], suggestion(cmd, args[0]))}
+	}
+	return nil
 }
 
 func suggestion(cmd *cobra.Command, arg string) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
@@ -32,7 +33,7 @@ lies in.`,
 		if err != nil {
 			return err
 		}
-		if dir == "" && r.From != "" {
+		if dir == "" && r.From != "" && r.From != joboption.FromNone && r.From != joboption.FromLatest {
 			if dir, err = checkpointRoot(r.From); err != nil {
 				return err
 			}

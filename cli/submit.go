@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/client"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -21,6 +23,8 @@ type job struct {
 	from, name      string
 	requestID       string
 	detach          bool
+	restoreMode     string
+	allowDropped    bool
 }
 
 func (j *job) flags(cmd *cobra.Command) {
@@ -29,7 +33,9 @@ func (j *job) flags(cmd *cobra.Command) {
 	f.Var(&j.options, "set", "a job option (docs/config.md); may be repeated")
 	f.IntVar(&j.parallelism, "parallelism", 0, "parallelism of operators that name none (default 1)")
 	f.DurationVar(&j.interval, "checkpoint-interval", 0, "time between checkpoints, for example 5s (default: none)")
-	f.StringVar(&j.from, "from", "", "path of a checkpoint to start from")
+	f.StringVar(&j.from, "from", "", "what to start from: the path of a checkpoint or savepoint, latest (the newest of the last job of this name) or none")
+	f.StringVar(&j.restoreMode, "restore-mode", "", "whose the snapshot is then: no-claim (left alone, the default) or claim (the job's own, which deletes it when newer ones replace it)")
+	f.BoolVar(&j.allowDropped, "allow-non-restored-state", false, "start though the snapshot has state of operators that the job does not have")
 	f.StringVar(&j.name, "name", "", "name of the job (default: the entry point's)")
 }
 
@@ -49,10 +55,38 @@ func (j *job) request(entrypoint string) (rpc.SubmitRequest, error) {
 		}
 		options[key] = j.interval.String()
 	}
+	if err := j.recovery(options); err != nil {
+		return rpc.SubmitRequest{}, err
+	}
 	return rpc.SubmitRequest{
 		Entrypoint: entrypoint, Params: j.params, Name: j.name, RequestID: j.requestID,
 		Options: options, Parallelism: j.parallelism, From: j.from,
 	}, nil
+}
+
+// recovery adds what flags say about the start.
+func (j *job) recovery(options map[string]string) error {
+	add := func(flag, key, value string) error {
+		if was, twice := options[key]; twice && was != value {
+			return usageError{fmt.Errorf("%s and --set %s contradict each other: give one", flag, key)}
+		}
+		options[key] = value
+		return nil
+	}
+	switch j.restoreMode {
+	case "":
+	case "claim", "no-claim":
+		value := strings.ToUpper(strings.ReplaceAll(j.restoreMode, "-", "_"))
+		if err := add("--restore-mode", joboption.KeyClaimMode, value); err != nil {
+			return err
+		}
+	default:
+		return usageError{fmt.Errorf("--restore-mode %q: want claim or no-claim", j.restoreMode)}
+	}
+	if j.allowDropped {
+		return add("--allow-non-restored-state", joboption.KeyIgnoreUnclaimed, "true")
+	}
+	return nil
 }
 
 func (a *app) submitCommand() *cobra.Command {
@@ -67,7 +101,8 @@ With --detach it returns as soon as the job is accepted. A job's name is free ag
 the job has ended. --request-id makes a submission safe to repeat: a second one with the
 same id returns the first one's job.`,
 		Example: `  weir submit checkpoint-demo --param rate=1000 --checkpoint-interval 5s --detach
-  weir submit checkpoint-demo --from /data/checkpoints/4f…/chk-12`,
+  weir submit checkpoint-demo --from /data/checkpoints/4f…/chk-12
+  weir submit checkpoint-demo --from latest --restore-mode claim`,
 		Args: exactly(1, "the name of an entry point"),
 	}
 	cmd.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -71,6 +72,10 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	if err != nil {
 		return cli.Ready{}, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
+	savepoints, err := savepointDir(j.o.SavepointDir)
+	if err != nil {
+		return cli.Ready{}, fmt.Errorf("--savepoint-dir: %w", err)
+	}
 	socket, err := listen(ctx, "--listen", j.o.Listen)
 	if err != nil {
 		return cli.Ready{}, err
@@ -93,7 +98,8 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 	j.parts.add(func(context.Context) error { gs.Stop(); return nil }) // after the JobManager, so that it does not see its sessions end
 	jm, err := jobmanager.New(jobmanager.Config{
 		ClusterID: j.o.ClusterID, CandidateID: candidateID(j.o, address), Advertise: address, CodeID: j.codeID,
-		Catalog: j.catalog, Registry: registry, Blobs: store, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+		Catalog: j.catalog, Registry: registry, Blobs: store, SavepointDir: savepoints, OpenStore: new(foreignStores).open, Logger: j.log, Metrics: m, Defaults: j.o.Defaults,
+		SnapshotDirs: snapshotDirs(j.o.SnapshotDirs, socket.Addr(), checkpoints, savepoints),
 	})
 	if err != nil {
 		return cli.Ready{}, invalid(err.Error(), "")
@@ -111,6 +117,39 @@ func (j *jobManagerRole) start(ctx context.Context) (cli.Ready, error) {
 		}
 	}
 	return cli.Ready{Role: "jobmanager", Control: address, Metrics: metricsAddress, CheckpointDir: checkpoints}, nil
+}
+
+// snapshotDirs are the directories that clients may name snapshots in; none: all. Who
+// listens to other machines opens nothing to them but what it was told to (field report
+// B105).
+func snapshotDirs(named []string, listens net.Addr, ours ...string) []string {
+	tcp, isTCP := listens.(*net.TCPAddr)
+	if len(named) == 0 && (!isTCP || tcp.IP.IsLoopback()) {
+		return nil
+	}
+	var dirs []string
+	for _, dir := range append(slices.Clone(named), ours...) {
+		if abs, err := filepath.Abs(dir); dir != "" && err == nil {
+			dirs = append(dirs, abs)
+		}
+	}
+	return dirs
+}
+
+// savepointDir makes the directory of savepoints and proves that it can be written.
+func savepointDir(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	store, err := fs.Open(abs)
+	if err != nil {
+		return "", err
+	}
+	return abs, store.Close()
 }
 
 // registry connects to etcd, which it starts itself if none is named.

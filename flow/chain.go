@@ -278,9 +278,14 @@ func flush(m *member) error {
 func (c *chain) PrepareSnapshot(weir.CheckpointID) error { return c.each(flush) }
 
 // SnapshotState implements [operator.Chain].
-func (c *chain) SnapshotState(weir.CheckpointID) ([]operator.State, error) {
+func (c *chain) SnapshotState(id weir.CheckpointID) ([]operator.State, error) {
 	var states []operator.State
 	err := c.each(func(m *member) error {
+		if l, ok := m.node.user.(SnapshotListener); ok {
+			if err := l.BeforeSnapshot(id); err != nil {
+				return err
+			}
+		}
 		if m.snapshot == nil {
 			return nil
 		}
@@ -337,7 +342,13 @@ func (c *chain) Finish() error {
 				return err
 			}
 		}
-		return flush(m)
+		if err := flush(m); err != nil {
+			return err
+		}
+		if l, ok := m.node.user.(EndListener); ok {
+			return l.EndOfData(c.env.LastCheckpoint)
+		}
+		return nil
 	})
 }
 

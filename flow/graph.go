@@ -16,6 +16,8 @@ type Graph struct {
 	nodes      []*node
 	names      map[string]bool // of operators and keys
 	faults     []error
+	hooks      map[string]func() operator.MasterHook
+	hookNames  []string // in order of definition
 }
 
 // node is one operator of a graph: what the job graph knows of it, and the typed
@@ -82,7 +84,7 @@ func (g *Graph) claim(name, what string) {
 
 // program ends the building.
 func (g *Graph) program() (*program, error) {
-	p := &program{logical: &jobgraph.Logical{Entrypoint: g.entrypoint}, nodes: make(map[string]*node)}
+	p := &program{logical: &jobgraph.Logical{Entrypoint: g.entrypoint, Hooks: g.hookNames}, nodes: make(map[string]*node), hooks: g.hooks}
 	for _, n := range g.nodes {
 		p.logical.Operators = append(p.logical.Operators, n.logical)
 		p.nodes[n.logical.Name] = n

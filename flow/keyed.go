@@ -48,18 +48,66 @@ func (o *keyedOperator[K, B]) open(m *member, next any) error {
 		return err
 	}
 	m.keepState()
-	if f, ok := o.user.(Finisher[B]); ok {
-		m.finish = func() error {
-			r.ts = operator.NoTimestamp
-			return f.Finish(o.out)
-		}
-	}
+	o.setFinish(m)
 	if f, ok := o.user.(InputFinisher[B]); ok {
 		m.finishPort = func(port int) error {
 			r.ts = operator.NoTimestamp
 			return f.FinishInput(port, o.out)
 		}
 	}
+	return nil
+}
+
+// setFinish has the operator's last records emitted, if it has any.
+func (o *keyedOperator[K, B]) setFinish(m *member) {
+	byKey, _ := o.user.(KeyFinisher[K, B])
+	last, _ := o.user.(Finisher[B])
+	if byKey == nil && last == nil {
+		return
+	}
+	m.finish = func() error {
+		m.run.ts = operator.NoTimestamp
+		if byKey != nil {
+			if err := o.finishKeys(m, byKey); err != nil || last == nil {
+				return err
+			}
+		}
+		return last.Finish(o.out)
+	}
+}
+
+// finishKeys goes through the keys of the state that was declared first.
+func (o *keyedOperator[K, B]) finishKeys(m *member, f KeyFinisher[K, B]) (err error) {
+	if len(o.setup.states) == 0 {
+		return errNoKeys
+	}
+	c := o.context
+	defer func() { c.index = withoutKey }()
+	o.setup.states[0].eachKey(func(key []byte) bool {
+		if err = o.setKey(key, codec.Hash(key)); err == nil {
+			m.run.ts, m.run.at = operator.NoTimestamp, m.site
+			err = f.FinishKey(c, o.out)
+		}
+		return err == nil && m.run.err == nil
+	})
+	return err
+}
+
+var errNoKeys = errors.New("the operator has a method FinishKey, but no state that has keys")
+
+// setKey makes a key of the backend's the current one. The bytes are the backend's, so
+// the key is decoded from a copy if it refers to them.
+func (o *keyedOperator[K, B]) setKey(key []byte, hash uint64) error {
+	c := o.context
+	o.keyBuf = append(o.keyBuf[:0], key...)
+	decoded := o.keyBuf
+	if o.keys.HasPointers() {
+		decoded = bytes.Clone(key)
+	}
+	if err := o.keys.Decode(decoded, &c.value); err != nil {
+		return &weir.Failure{Message: err.Error(), Fault: weir.FaultSystem}
+	}
+	c.hash, c.cursor.key, c.index = hash, o.keyBuf, withoutHint
 	return nil
 }
 
@@ -173,24 +221,17 @@ func (h *keyedHead[K, A, B]) encode(key *K) []byte {
 	return o.keyBuf
 }
 
-// fire runs a timer that is due. The service's bytes are the service's, so the key
-// is decoded from a copy if it refers to them.
+// fire runs a timer that is due.
 func (o *keyedOperator[K, B]) fire(m *member, hash uint64, key []byte, at int64) (err error) {
 	r, c := m.run, o.context
 	if r.err != nil {
 		return r.err
 	}
 	defer r.leave(&err)
-	o.keyBuf = append(o.keyBuf[:0], key...)
-	decoded := o.keyBuf
-	if o.keys.HasPointers() {
-		decoded = bytes.Clone(key)
-	}
-	if err := o.keys.Decode(decoded, &c.value); err != nil {
-		r.failSystem(m.site, err)
+	if err := o.setKey(key, hash); err != nil {
+		m.fail(err)
 		return r.err
 	}
-	c.hash, c.cursor.key, c.index = hash, o.keyBuf, withoutHint
 	r.ts, r.at = operator.NoTimestamp, m.site
 	if err := o.timed.OnTimer(c, time.UnixMilli(at), o.out); err != nil {
 		m.fail(err)

@@ -32,6 +32,19 @@ type AbortListener interface {
 // Flusher hands over what it has buffered: before each snapshot, and at the end.
 type Flusher interface{ Flush() error }
 
+// SnapshotListener is told the number of each snapshot, after Flush and right before
+// its state is taken: what belongs to it can then be told from what belongs to the next.
+type SnapshotListener interface {
+	BeforeSnapshot(id weir.CheckpointID) error
+}
+
+// EndListener is told that the operator's data has ended, after the last Flush.
+// checkpointed says that a checkpoint follows, which will be told of as complete before
+// the task ends; not so if the job takes none.
+type EndListener interface {
+	EndOfData(checkpointed bool) error
+}
+
 // StateKeeper has state of its own besides keyed state: a list whose elements may
 // be dealt anew to the subtasks when the parallelism changes.
 type StateKeeper interface {
@@ -58,6 +71,9 @@ func newRuntime(env *operator.Env, name string) *Runtime {
 
 // Job is the job's name.
 func (r *Runtime) Job() string { return r.env.JobName }
+
+// JobID is the job's id, which is another one for each submission.
+func (r *Runtime) JobID() weir.JobID { return r.env.Job }
 
 // Operator is the operator's name.
 func (r *Runtime) Operator() string { return r.operator }

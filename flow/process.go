@@ -12,7 +12,7 @@ import (
 )
 
 // Processor handles the records of a keyed stream, with state for each key. It may
-// implement [TimerProcessor], [Finisher] and the optional interfaces of this
+// implement [TimerProcessor], [Finisher], [KeyFinisher] and the optional interfaces of this
 // package.
 type Processor[K comparable, A, B any] interface {
 	Process(c *Context[K], v A, out *Out[B]) error
@@ -37,6 +37,13 @@ type Finisher[B any] interface {
 	Finish(out *Out[B]) error
 }
 
+// KeyFinisher is a [Processor] that has last records to emit for each key when all input
+// has ended. FinishKey is called, before Finish, for each key that has a value in the
+// state that was declared first, in no particular order. It must not change that state.
+type KeyFinisher[K comparable, B any] interface {
+	FinishKey(c *Context[K], out *Out[B]) error
+}
+
 // Setup declares the state of one operator, while the graph is built.
 type Setup struct {
 	node   *node
@@ -48,6 +55,8 @@ type Setup struct {
 type binding interface {
 	bind(m *member, b statebackend.Backend, at *cursor) error
 	prefetch(hashes []uint64, first int)
+	// eachKey calls fn for every key until it returns false.
+	eachKey(fn func(key []byte) bool)
 }
 
 // cursor says which entry state calls are about: that of the current key.

@@ -11,6 +11,7 @@ import (
 type program struct {
 	logical *jobgraph.Logical
 	nodes   map[string]*node
+	hooks   map[string]func() operator.MasterHook
 }
 
 var _ operator.Program = (*program)(nil)

@@ -84,6 +84,10 @@ func (v *Value[T]) prefetch(hashes []uint64, first int) {
 	v.table.Prefetch(hashes, v.hints[first:first+len(hashes)])
 }
 
+func (v *Value[T]) eachKey(fn func(key []byte) bool) {
+	v.table.Scan(func(_ weir.KeyGroup, key, _, _ []byte) bool { return fn(key) })
+}
+
 // hint returns what is known of the current key's place.
 func (v *Value[T]) hint() statebackend.Hint {
 	if v.at != nil && v.at.index >= 0 {

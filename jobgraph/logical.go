@@ -115,6 +115,7 @@ type Operator struct {
 type Logical struct {
 	Entrypoint string
 	Operators  []Operator
+	Hooks      []string // names of the master hooks
 }
 
 // Digest identifies a logical graph: SHA-256 of its canonical text.

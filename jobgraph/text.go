@@ -19,6 +19,9 @@ func (l *Logical) Text() string {
 	for i := range l.Operators {
 		l.Operators[i].writeText(&b)
 	}
+	for _, name := range l.Hooks {
+		fmt.Fprintf(&b, "%s%q\n", hookWord, name)
+	}
 	return b.String()
 }
 

@@ -34,6 +34,13 @@ type Config struct {
 	Registry ha.Registry
 	// Blobs is the checkpoint store, required. Job bodies are kept there too.
 	Blobs blobstore.Store
+	// SavepointDir is the absolute path of the directory below which savepoints go, on
+	// storage that the TaskManagers see under the same path. Default: "savepoints" in
+	// the checkpoint store.
+	SavepointDir string
+	// SnapshotDirs are the directories, absolute, below which a submission may name a
+	// snapshot outside of the checkpoint store. None: all.
+	SnapshotDirs []string
 	// OpenStore opens another checkpoint store by its location, for jobs that start
 	// from a snapshot in it. Nil: there are none.
 	OpenStore func(location string) (blobstore.Store, error)

@@ -186,6 +186,7 @@ func (d *dispatcher) retire() {
 	slices.SortFunc(over, func(a, b *entry) int {
 		return cmp.Or(a.job.Record.Submitted.Compare(b.job.Record.Submitted), cmp.Compare(a.job.Record.Job.String(), b.job.Record.Job.String()))
 	})
+	defer boundStatistics(over)
 	for len(over) > d.term.cfg.RetainedJobs {
 		job := over[0].job.Record
 		over = over[1:]
@@ -199,6 +200,19 @@ func (d *dispatcher) retire() {
 				d.log.Warn("body of an ended job not deleted", zap.Stringer("job", job.Job), zap.Error(err))
 			}
 		})
+	}
+}
+
+// maxEndedSubtasks bounds the subtasks' statistics of all jobs that have ended: about 30 MB.
+const maxEndedSubtasks = 200_000
+
+// boundStatistics drops those of older jobs; what they sum up to stays.
+func boundStatistics(ended []*entry) {
+	left := maxEndedSubtasks
+	for _, e := range slices.Backward(ended) {
+		if e.final != nil {
+			left -= e.final.Checkpoints.Bound(left)
+		}
 	}
 }
 

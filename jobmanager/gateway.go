@@ -59,7 +59,7 @@ func (j *JobManager) Get(ctx context.Context, job string) (rpc.JobDetail, error)
 			r.Body = body
 		}
 	}
-	return detail(r), nil
+	return detail(r, t.cfg.Blobs.Location()), nil
 }
 
 // Cancel ends a job. Cancelling one that is cancelling or canceled is no error.

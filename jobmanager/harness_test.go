@@ -150,8 +150,11 @@ type fleet struct {
 		sync.Mutex
 		tasks    map[weir.AttemptID]*fakeTask // that run
 		deployed []rpc.TaskDeployment
-		complete []weir.CheckpointID // notifications heard
-		mute     bool                // does not answer triggers
+		complete []weir.CheckpointID        // notifications heard
+		mute     bool                       // does not answer triggers
+		stops    map[weir.CheckpointID]bool // synchronous savepoints
+		linger   bool                       // tasks do not end when such a one is complete
+		refuse   bool                       // tasks decline such a one
 	}
 }
 
@@ -178,6 +181,7 @@ var _ rpc.Session = (*fakeTM)(nil)
 func (w *world) fleet() *fleet {
 	f := &fleet{w: w}
 	f.mu.tasks = make(map[weir.AttemptID]*fakeTask)
+	f.mu.stops = make(map[weir.CheckpointID]bool)
 	return f
 }
 
@@ -306,6 +310,10 @@ func (f *fleet) answers(tm *fakeTM, m rpc.Message) []answer {
 		return []answer{state(x.Attempt, rpc.TaskCanceled)}
 	case rpc.NotifyCheckpointComplete:
 		f.mu.complete = append(f.mu.complete, x.Checkpoint)
+		if f.mu.stops[x.Checkpoint] && !f.mu.linger && f.mu.tasks[x.Attempt] != nil {
+			delete(f.mu.tasks, x.Attempt)
+			return []answer{state(x.Attempt, rpc.TaskFinished)}
+		}
 	case rpc.TriggerCheckpoint:
 		if !f.mu.mute {
 			return f.snapshots(x)
@@ -320,6 +328,12 @@ func (f *fleet) snapshots(x rpc.TriggerCheckpoint) []answer {
 	source := f.mu.tasks[x.Attempt]
 	if source == nil {
 		return nil
+	}
+	if x.Barrier.Options.Kind.IsSynchronous() {
+		if f.mu.refuse {
+			return []answer{{source.tm, rpc.DeclineCheckpoint{Attempt: x.Attempt, Checkpoint: x.Barrier.ID, Reason: weir.CheckpointAsyncException, Message: "disk full"}}}
+		}
+		f.mu.stops[x.Barrier.ID] = true
 	}
 	op := source.d.Graph.Vertices[x.Attempt.Vertex].IDs[0]
 	list := []answer{{source.tm, rpc.BarrierSent{Attempt: x.Attempt, Operator: op, Checkpoint: x.Barrier.ID}}}
@@ -435,6 +449,7 @@ type testCatalog struct {
 		block      chan struct{} // builds wait for it
 		panics     bool
 		enumerator func() operator.Enumerator // default: a good one
+		hook       func() operator.MasterHook // default: there is none
 	}
 }
 
@@ -448,7 +463,7 @@ func (c *testCatalog) Build(ctx context.Context, entrypoint string, params map[s
 	}
 	c.mu.Lock()
 	c.mu.builds++
-	n, random, block, panics := c.mu.builds, c.mu.random, c.mu.block, c.mu.panics
+	n, random, block, panics, hooks := c.mu.builds, c.mu.random, c.mu.block, c.mu.panics, c.hooksLocked()
 	c.mu.Unlock()
 	if panics {
 		panic("the builder is broken")
@@ -467,7 +482,7 @@ func (c *testCatalog) Build(ctx context.Context, entrypoint string, params map[s
 	if random {
 		count = fmt.Sprintf("count-%d", n)
 	}
-	return &testProgram{c: c, logical: &jobgraph.Logical{Entrypoint: "demo", Operators: []jobgraph.Operator{
+	return &testProgram{c: c, logical: &jobgraph.Logical{Entrypoint: "demo", Hooks: hooks, Operators: []jobgraph.Operator{
 		{Name: "src", Kind: jobgraph.KindSource, Out: "string"},
 		{Name: count, Kind: jobgraph.KindProcess, In: "string", Out: "string", States: []jobgraph.State{{Name: "n", Kind: "value", Key: "string", Value: "int64"}},
 			Inputs: []jobgraph.Input{{From: "src", Partitioning: jobgraph.Hash, Key: "string", Codec: "string"}}},
@@ -484,6 +499,21 @@ func (p *testProgram) Logical() *jobgraph.Logical { return p.logical }
 func (p *testProgram) NewChain(*jobgraph.Vertex, *jobgraph.JobGraph) (operator.Chain, error) {
 	return nil, errors.New("tasks do not run here")
 }
+
+// hooks are the names of the master hooks. The catalog is locked.
+func (c *testCatalog) hooksLocked() []string {
+	if c.mu.hook == nil {
+		return nil
+	}
+	return []string{"note"}
+}
+
+func (p *testProgram) NewHook(string) (operator.MasterHook, error) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	return p.c.mu.hook(), nil
+}
+
 func (p *testProgram) NewEnumerator(string) (operator.Enumerator, error) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()

@@ -63,6 +63,8 @@ func (d *dispatcher) heard(s rpc.Session, m rpc.Message) {
 		d.route(s, x.Attempt, x)
 	case rpc.DeclineCheckpoint:
 		d.route(s, x.Attempt, x)
+	case rpc.EndOfData:
+		d.route(s, x.Attempt, x)
 	case rpc.BarrierSent:
 		d.route(s, x.Attempt, x)
 	case rpc.OperatorEvent:

@@ -138,7 +138,12 @@ func (t *term) admit(ctx context.Context, r rpc.SubmitRequest) (rpc.SubmitReply,
 	if _, err := io.ReadFull(t.cfg.Random, id[:]); err != nil {
 		return rpc.SubmitReply{}, fault(rpc.CodeInternal, "", "draw a job id: %v", err)
 	}
+	dropClaim, err := t.claim(ctx, id, p.body.From)
+	if err != nil {
+		return rpc.SubmitReply{}, err
+	}
 	if err := jobmaster.WriteSubmission(ctx, t.cfg.Blobs, id, &p.body); err != nil {
+		dropClaim(ctx)
 		return rpc.SubmitReply{}, fault(rpc.CodeUnavailable, "is the checkpoint directory writable, and is there space?", "%v", err)
 	}
 	now := time.Now().UTC()
@@ -148,7 +153,7 @@ func (t *term) admit(ctx context.Context, r rpc.SubmitRequest) (rpc.SubmitReply,
 	}
 	job, created, err := t.jobs.Submit(ctx, record, ha.JobStatus{State: rpc.JobInitializing.String(), Since: now})
 	if err != nil || !created {
-		t.dropBody(record, err)
+		t.dropBody(record, err, dropClaim)
 	}
 	if err != nil {
 		return rpc.SubmitReply{}, t.submitError(err)
@@ -168,11 +173,12 @@ func (t *term) admit(ctx context.Context, r rpc.SubmitRequest) (rpc.SubmitReply,
 
 // dropBody deletes the body of a job that was not recorded. When it is not known
 // whether it was, the body stays.
-func (t *term) dropBody(record ha.JobRecord, err error) {
+func (t *term) dropBody(record ha.JobRecord, err error, dropClaim func(context.Context)) {
 	if errors.Is(err, ha.ErrDoubtful) || errors.Is(err, ha.ErrUnavailable) {
 		return
 	}
 	t.dispatcher.pools.Delete(func(ctx context.Context) {
+		dropClaim(ctx)
 		if err := t.cfg.Blobs.Delete(ctx, record.Body); err != nil {
 			t.log.Warn("body of a refused job not deleted", zap.String("body", record.Body), zap.Error(err))
 		}
@@ -213,6 +219,13 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 	if err != nil {
 		return nil, fault(rpc.CodeInvalidArgument, "docs/config.md lists all options", "%v", err)
 	}
+	if _, err := t.cfg.savepointTarget(settings.Checkpointing.SavepointDir); err != nil {
+		return nil, fault(rpc.CodeInvalidArgument, "savepoints go below the JobManager's --savepoint-dir", "execution.checkpointing.savepoint-dir: %v", err)
+	}
+	recovery, err := wish(r, settings.Recovery)
+	if err != nil {
+		return nil, err
+	}
 	program, err := t.buildTwice(ctx, r)
 	if err != nil {
 		return nil, err
@@ -229,8 +242,13 @@ func (t *term) prepare(ctx context.Context, r rpc.SubmitRequest) (*prepared, err
 		Name: nameOf(r), Entrypoint: r.Entrypoint, Params: r.Params, RequestID: r.RequestID, CodeID: t.cfg.CodeID,
 		Options: options, GraphText: logical.Text(),
 	}}
-	if r.From != "" {
-		if p.body.From, graph, err = t.origin(ctx, r.From, plan{logical, physical, graph}); err != nil {
+	from, found, err := t.choose(ctx, nameOf(r), recovery)
+	if err != nil {
+		return nil, err
+	}
+	p.body.Why = from.why
+	if found {
+		if p.body.From, graph, err = t.origin(ctx, from, recovery, plan{logical, physical, graph}); err != nil {
 			return nil, err
 		}
 	}

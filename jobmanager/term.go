@@ -24,7 +24,8 @@ type term struct {
 	group      *group.Group
 	dispatcher *dispatcher
 	builders   *builders
-	over       chan error // why the term should end, the first word counts
+	claims     chan struct{} // holds one token while a snapshot is claimed
+	over       chan error    // why the term should end, the first word counts
 }
 
 func newTerm(ctx context.Context, cfg Config, leadership ha.Leadership, log *zap.Logger) *term {
@@ -33,6 +34,7 @@ func newTerm(ctx context.Context, cfg Config, leadership ha.Leadership, log *zap
 		jobs:     ha.NewJobStore(cfg.Registry, leadership.Epoch()),
 		group:    group.New(ctx, fmt.Sprintf("term/%d", leadership.Epoch())),
 		builders: newBuilders(cfg.Catalog),
+		claims:   make(chan struct{}, 1),
 		over:     make(chan error, 1),
 	}
 	t.dispatcher = newDispatcher(t)

@@ -48,7 +48,11 @@ func want(t testing.TB, scraped string, lines ...string) {
 func everything(r *metrics.Registry, id weir.JobID, name string) *metrics.Task {
 	job := r.Job(id, name)
 	job.CheckpointsInProgress(1)
-	job.CheckpointCompleted(time.UnixMilli(1500), 250*time.Millisecond, 5700)
+	job.CheckpointCompleted(metrics.CheckpointFigures{
+		ID: 7, At: time.UnixMilli(1500), Duration: 250 * time.Millisecond, Bytes: 5700, NewBytes: 1000, InFlight: 700,
+		Phases: []metrics.CheckpointPhase{{Name: "link", Took: time.Second}},
+	})
+	job.Restored(time.UnixMilli(2500))
 	job.CheckpointFailed(weir.CheckpointExpired)
 	job.Restarted()
 	task := r.AddTask(metrics.TaskLabels{Job: id, JobName: name, Vertex: "count", Subtask: 3}, func() metrics.TaskFigures {
@@ -61,6 +65,7 @@ func everything(r *metrics.Registry, id weir.JobID, name string) *metrics.Task {
 	})
 	task.ObserveCheckpoint(weir.CheckpointMetrics{
 		StartDelay: time.Second, AlignmentDuration: 2 * time.Second, SyncDuration: time.Millisecond, AsyncDuration: time.Minute,
+		StateBytes: 5000, PersistedBytes: 3000,
 	})
 	task.Operator("map").Counter("late records").Add(5)
 	task.Operator("map").Gauge("lag").Set(1.5)
@@ -83,6 +88,16 @@ func TestEveryMetricHasItsNameUnitAndLabels(t *testing.T) {
 		`weir_checkpoint_duration_seconds_sum{`+job+`} 0.25`,
 		`weir_checkpoint_size_bytes_sum{`+job+`} 5700`,
 		`weir_checkpoint_last_completed_timestamp_seconds{`+job+`} 1.5`,
+		`weir_checkpoint_new_bytes_sum{`+job+`} 1000`,
+		`weir_checkpoint_in_flight_bytes_sum{`+job+`} 700`,
+		`weir_checkpoint_phase_seconds_sum{`+job+`,phase="link"} 1`,
+		`weir_checkpoint_last_completed_id{`+job+`} 7`,
+		`weir_checkpoint_last_duration_seconds{`+job+`} 0.25`,
+		`weir_checkpoint_last_size_bytes{`+job+`} 5700`,
+		`weir_checkpoint_last_new_bytes{`+job+`} 1000`,
+		`weir_checkpoint_last_restore_timestamp_seconds{`+job+`} 2.5`,
+		`weir_task_checkpoint_state_bytes_sum{`+job+`,vertex="count"} 5000`,
+		`weir_task_checkpoint_in_flight_bytes_sum{`+job+`,vertex="count"} 3000`,
 		`weir_job_restarts_total{`+job+`} 1`,
 		`weir_task_checkpoint_start_delay_seconds_sum{`+job+`,vertex="count"} 1`,
 		`weir_task_checkpoint_alignment_seconds_sum{`+job+`,vertex="count"} 2`,
@@ -120,7 +135,8 @@ func TestSeriesGoWhenTheJobGoesAndStayGone(t *testing.T) {
 	before := strings.Count(scrape(t, r), jobB.String())
 
 	r.Forget(jobA)
-	job.CheckpointCompleted(time.Time{}, 0, 0)
+	job.CheckpointCompleted(metrics.CheckpointFigures{Phases: []metrics.CheckpointPhase{{}}})
+	job.Restored(time.Time{})
 	job.CheckpointFailed(weir.TaskFailure)
 	job.CheckpointsInProgress(0)
 	job.Restarted()

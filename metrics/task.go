@@ -109,6 +109,8 @@ func (t *Task) ObserveCheckpoint(m weir.CheckpointMetrics) {
 	r.jobs.alignment.With(labels).Observe(m.AlignmentDuration.Seconds())
 	r.jobs.syncPart.With(labels).Observe(m.SyncDuration.Seconds())
 	r.jobs.asyncPart.With(labels).Observe(m.AsyncDuration.Seconds())
+	r.jobs.stateBytes.With(labels).Observe(float64(m.StateBytes))
+	r.jobs.captured.With(labels).Observe(float64(m.PersistedBytes))
 }
 
 // Operator returns the user's metrics of an operator of the attempt, the same for the

@@ -85,6 +85,9 @@ type Env struct {
 	KeyGroups      weir.KeyGroupRange
 	// Outputs are the vertex's result partitions, in the order of vertex.Outputs.
 	Outputs []Output
+	// LastCheckpoint says that the task ends only after a checkpoint that it took when its
+	// data had ended. Without one, what is to be published at the end is published then.
+	LastCheckpoint bool
 	// Suspend is set when the task wants the chain to return to it before the next
 	// record: mail waits, output is full, or the task was cancelled.
 	Suspend *atomic.Bool

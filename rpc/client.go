@@ -18,6 +18,53 @@ type ClientGateway interface {
 	Checkpoints(ctx context.Context, job string) (CheckpointList, error)
 	Plan(ctx context.Context, r SubmitRequest) (PlanReply, error)
 	Cluster(ctx context.Context) (ClusterInfo, error)
+	// TakeSnapshot takes a checkpoint or a savepoint, and returns when there is one.
+	TakeSnapshot(ctx context.Context, r SnapshotRequest) (SnapshotReply, error)
+	// StopJob ends a job with a savepoint, and returns when it has ended, or will not.
+	StopJob(ctx context.Context, r StopRequest) (StopReply, error)
+	// CheckpointInterval says how often a job takes checkpoints, and changes it.
+	CheckpointInterval(ctx context.Context, r IntervalRequest) (IntervalReply, error)
+	// InUse says what of the checkpoint directory jobs need, as the leader knows it.
+	InUse(ctx context.Context) (InUse, error)
+}
+
+// SnapshotRequest asks for a snapshot of a running job.
+type SnapshotRequest struct {
+	Job       string // id, or name of the latest job so called
+	RequestID string // a second request with the same one gets the first one's answer
+	// Kind is Checkpoint, FullCheckpoint, Savepoint or NativeSavepoint.
+	Kind weir.SnapshotKind
+	// Target is the directory that a savepoint's own is made in: below the cluster's
+	// savepoint directory, absolute or relative to it. Empty: as the job's options say.
+	Target string
+}
+
+// SnapshotReply says where the snapshot is.
+type SnapshotReply struct {
+	Checkpoint weir.CheckpointID
+	Path       string
+	Bytes      int64
+	Duration   time.Duration // from its trigger
+}
+
+// StopRequest asks for the end of a job with a savepoint.
+type StopRequest struct {
+	Job       string
+	RequestID string
+	// Drain ends the data of the sources: windows fire, operators emit their last
+	// records. It is for a job that will not go on from the savepoint.
+	Drain  bool
+	Target string // as in SnapshotRequest
+}
+
+// StopReply says how a stop went. If there is no savepoint there is an error instead.
+type StopReply struct {
+	Checkpoint weir.CheckpointID
+	Path       string
+	Status     JobStatus // FINISHED if all is well
+	// Failure says why the job has not ended, though the savepoint is there. The job
+	// goes on from it.
+	Failure string
 }
 
 // SubmitRequest asks for a job.
@@ -92,6 +139,10 @@ type JobDetail struct {
 	Tasks        []TaskDetail
 	Failure      *weir.Failure // the last one
 	RestoredFrom string
+	// RestoreReason says why it runs from that snapshot and no other.
+	RestoreReason string
+	Savepoint     string // path of the one that it was stopped with
+	Stopping      string // request id of a stop that is under way
 }
 
 // TaskDetail is one subtask.
@@ -133,7 +184,16 @@ type CheckpointInfo struct {
 	Path      string
 	Reason    weir.FailureReason
 	Message   string
-	Subtasks  []SubtaskCheckpoint
+	// NewBytes is what was written for it; the rest of Bytes was there from earlier ones.
+	NewBytes            int64
+	Tasks, Acknowledged int        // awaited, heard of
+	Steps               []StepTime // in order, as far as it came
+	Vertices            []VertexCheckpoint
+	// Subtasks are those awaited, by vertex and subtask. The older ones of large jobs are
+	// not kept.
+	Subtasks []SubtaskCheckpoint
+	// Late acknowledged after it had failed.
+	Late []SubtaskCheckpoint
 }
 
 // Type is the name of what it is in statistics (behaviour §10).
@@ -164,8 +224,11 @@ type CheckpointList struct {
 	Completed int64
 	Failed    int64
 	Pending   int64
-	Restored  weir.CheckpointID
+	Restored  weir.CheckpointID // what the tasks were started from last
+	Restores  int64             // how often they were, from some snapshot
 	Recent    []CheckpointInfo
+	Summary   CheckpointSummary
+	Latest    CheckpointLatest
 }
 
 // PlanReply shows what a submission would run.

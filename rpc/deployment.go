@@ -117,6 +117,9 @@ type TaskDeployment struct {
 	Restore      []weir.OperatorSubtaskState
 	// Recovered is in-flight data, in the order in which it is processed.
 	Recovered []RecoveredChannel
+	// Finished says that the operators had emitted their last record in the snapshot:
+	// they are restored, and told of checkpoints, but do no work (behaviour §11).
+	Finished bool
 	// Splits are the initial splits of the sources in this task, by operator name.
 	Splits map[string][][]byte
 }

@@ -113,6 +113,9 @@ type (
 		Reason     weir.FailureReason
 		Message    string
 	}
+	// EndOfData says that an attempt has reached the end of its data and waits for a
+	// last checkpoint (behaviour §13).
+	EndOfData struct{ Attempt weir.AttemptID }
 	// BarrierSent tells the source's coordinator that the subtask's barrier is in
 	// its output (behaviour §24: its event gate opens).
 	BarrierSent struct {
@@ -178,6 +181,7 @@ func (Heartbeat) message()                {}
 func (TaskStateChanged) message()         {}
 func (AcknowledgeCheckpoint) message()    {}
 func (DeclineCheckpoint) message()        {}
+func (EndOfData) message()                {}
 func (BarrierSent) message()              {}
 func (OperatorEvent) message()            {}
 func (OperatorEventAck) message()         {}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/weirflow/weir"
@@ -23,6 +24,7 @@ type checkedLink struct {
 	bytes int64    // that were in flight
 	files []string // that it refers to, _metadata included
 	whole bool     // all numbers are in it, and all timers have fired
+	end   bool     // all numbers are in it
 }
 
 // contents is what a checkpoint holds.
@@ -45,19 +47,23 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Header.Checkpoint != l.Checkpoint || s.Header.Job != job {
+	if s.Header.Checkpoint != l.Checkpoint || s.Header.Job != job && l.Checkpoint != o.claimed() {
 		return nil, fmt.Errorf("%s is of checkpoint %d of job %s", l.Metadata, s.Header.Checkpoint, s.Header.Job)
 	}
-	files := snapshotmeta.Files{Store: o.w.disk, Dir: snapshotmeta.JobDir(job)}
+	dir := path.Dir(path.Dir(l.Metadata))
+	files := snapshotmeta.Files{Store: o.w.disk, Dir: dir}
 	c := &checkedLink{link: l}
 	c.add(l.Metadata)
 	s.Handles(func(h weir.StateHandle) {
 		if _, name, foreign := snapshotmeta.CutForeign(h.File); foreign {
 			c.add(name)
 		} else if h.File != "" {
-			c.add(snapshotmeta.JobDir(job) + "/" + h.File)
+			c.add(path.Join(dir, h.File))
 		}
 	})
+	if l.Checkpoint == o.claimed() {
+		return c, nil // it was looked at as the other job's
+	}
 	if o.w.Plan.Graph != nil {
 		return c, o.w.readGraph(ctx, s, c)
 	}
@@ -83,15 +89,16 @@ func (o *Oracle) read(job weir.JobID, l ha.Link) (*checkedLink, error) {
 	if err := have.check(o.w.job.plan); err != nil {
 		return nil, err
 	}
-	c.whole = have.whole(o.w.job.plan)
+	c.whole, c.end = have.whole(o.w.job.plan), have.end(o.w.job.plan)
 	return c, nil
 }
 
-// noteEnded notes which subtasks have finished.
+// noteEnded notes which subtasks have finished and are gone. One whose operators had
+// only emitted their last record still has its state in the checkpoint.
 func (c *contents) noteEnded(op *snapshotmeta.Operator) {
 	for _, sub := range op.Subtasks {
 		switch {
-		case !sub.Finished:
+		case !sub.Finished || len(sub.State.Keyed)+len(sub.State.Elements) > 0:
 		case op.Name == opSource:
 			c.sourcesEnded = true
 		case op.Name == opNote:
@@ -270,13 +277,21 @@ func (c *contents) check(p JobPlan) error {
 
 // whole says whether this is the end: all numbers, all timers.
 func (c *contents) whole(p JobPlan) bool {
-	for _, next := range c.positions {
-		if next < int64(p.Numbers) {
-			return false
-		}
+	if !c.end(p) {
+		return false
 	}
 	for _, t := range c.tallies {
 		if t.Fired < int64(p.Timers) {
+			return false
+		}
+	}
+	return true
+}
+
+// end says whether all numbers are in it.
+func (c *contents) end(p JobPlan) bool {
+	for _, next := range c.positions {
+		if next < int64(p.Numbers) {
 			return false
 		}
 	}

@@ -211,6 +211,8 @@ func describe(m rpc.Message) string {
 		return fmt.Sprintf("AcknowledgeCheckpoint %d %s", m.Checkpoint, m.Attempt)
 	case rpc.DeclineCheckpoint:
 		return fmt.Sprintf("DeclineCheckpoint %d %s %s", m.Checkpoint, m.Attempt, m.Reason)
+	case rpc.EndOfData:
+		return fmt.Sprintf("EndOfData %s", m.Attempt)
 	case rpc.BarrierSent:
 		return fmt.Sprintf("BarrierSent %d %s", m.Checkpoint, m.Attempt)
 	case rpc.OperatorEvent:

@@ -21,6 +21,7 @@ type customer struct {
 	finished atomic.Bool
 	ends     bool                               // the job does so by itself
 	newest   atomic.Pointer[rpc.CheckpointInfo] // that is complete, as shown
+	stopper  *stopper                           // or nil
 }
 
 // submit starts a customer, whose job resumes from a checkpoint of another, or from none:
@@ -29,6 +30,9 @@ func (w *World) submit(r rpc.SubmitRequest, from weir.CheckpointID, ends bool) *
 	r.Parallelism = 1
 	w.oracle.begin(r.RequestID, from)
 	c := &customer{w: w, request: r, ends: ends}
+	if from == 0 {
+		c.stopper = newStopper(w.Plan.Stop)
+	}
 	if err := w.group.Go("customer", c.run); err != nil {
 		w.fail("%v", err)
 	}
@@ -75,6 +79,20 @@ func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) er
 		return err
 	}
 	c.w.say(fmt.Sprintf("%s: %s", d.Status, d.Detail))
+	if s := c.stopper; s != nil && s.begin.Load() {
+		if d.Stopping == s.request() {
+			s.seen = d.Stopping
+		}
+		if d.Status.Final() && c.endedByItself(d) {
+			return nil
+		}
+		over := s.seen == s.request() && d.Status == rpc.JobRunning && d.Stopping == ""
+		err := c.stop(ctx, g, job, over)
+		if s.agreed.Load() {
+			c.finished.Store(true)
+		}
+		return err
+	}
 	if d.Status == rpc.JobFinished && c.ends {
 		c.finished.Store(true)
 		return nil
@@ -88,10 +106,13 @@ func (c *customer) look(ctx context.Context, g rpc.ClientGateway, job string) er
 	}
 	c.w.oracle.shown(list)
 	for _, info := range list.Recent {
-		if info.Status == rpc.CheckpointCompleted {
+		if info.Status == rpc.CheckpointCompleted && (!info.Kind.IsSavepoint() || info.Kind.IsSynchronous()) {
 			c.newest.Store(&info)
 			break
 		}
+	}
+	if c.stopper != nil && d.Status == rpc.JobRunning {
+		c.savepoint(ctx, g, job)
 	}
 	switch {
 	case d.Status == rpc.JobCanceled:

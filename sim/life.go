@@ -3,11 +3,13 @@ package sim
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -43,6 +45,9 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	if OfGraphs(seed) {
 		plan.graph(rng)
 	}
+	if ofStops(seed) {
+		plan.drawStop(rng)
+	}
 	if change != nil {
 		change(&plan)
 	}
@@ -50,9 +55,15 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	for _, p := range append(w.jms[:len(w.jms):len(w.jms)], w.tms...) {
 		w.start(p)
 	}
+	if ofCollectors(seed) && !plan.Calm() {
+		w.collector()
+	}
 	c := w.submitFirst()
 	if plan.Graph != nil {
 		c = w.moveInLife(c)
+	}
+	if plan.Stop != nil {
+		return w.stopAndGoOn(c)
 	}
 	for plan.Graph == nil && w.age() < plan.Life && w.steps < maxSteps {
 		w.step()
@@ -72,11 +83,23 @@ func Live(t TB, seed uint64, change func(*Plan)) Result {
 	if left := w.oracle.orphans(); w.Plan.Calm() && len(left) > 0 {
 		w.fail("nothing failed, and yet these files of former links are left: %s", strings.Join(left, ", "))
 	}
+	w.collectAll()
 	if plan.Graph == nil {
 		w.goOn(c)
 	}
 	w.stop()
 	return Result{Rescue: rescue, Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: plan, Asked: w.chooser.asked}
+}
+
+// stopAndGoOn is the rest of a life whose first job is stopped with a savepoint.
+func (w *World) stopAndGoOn(c *customer) Result {
+	w.stopInLife(c)
+	w.ended(c)
+	if !w.Plan.Stop.Drain {
+		w.goOn(c)
+	}
+	w.stop()
+	return Result{Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: w.Plan}
 }
 
 // submitFirst submits the first job of the life.
@@ -109,8 +132,13 @@ func (w *World) goOn(first *customer) {
 	}
 	kept := w.oracle.files()
 	w.job = w.second
+	options := maps.Clone(w.Plan.Options)
+	if ofClaims(w.Seed) {
+		options[joboption.KeyClaimMode] = "CLAIM"
+		w.oracle.claims(from.ID)
+	}
 	c := w.submit(rpc.SubmitRequest{
-		Entrypoint: entrypoint, Name: "second", RequestID: "request-2", Options: w.Plan.Options,
+		Entrypoint: entrypoint, Name: "second", RequestID: "request-2", Options: options,
 		From: from.Path, Params: map[string]string{"second": "true"},
 	}, from.ID, w.Plan.Next.Ends)
 	least := from.ID + weir.CheckpointID(w.rng.IntN(4))
@@ -118,18 +146,33 @@ func (w *World) goOn(first *customer) {
 	w.kill(oneOf(w.rng, w.tms...), false, KillTaskManager)
 	if c.ends {
 		w.rushUntil("the second job has finished", healBound, c.finished.Load)
+		if !w.oracle.covered() {
+			w.fail("the second job has finished, and its last checkpoint, %d, does not have all numbers", w.oracle.last())
+		}
 		w.marks.add(MarkFinished)
 	} else {
 		w.rushUntil("the second job has its whole answer", healBound, func() bool { return w.oracle.exact != 0 })
 		c.cancel.Store(true)
 	}
 	w.ended(c)
+	w.collectAll()
+	replaced := w.oracle.replaced()
 	for _, name := range kept {
-		if _, err := w.disk.Stat(context.Background(), name); err != nil {
+		_, err := w.disk.Stat(context.Background(), name)
+		if err != nil && !replaced {
 			w.fail("a file of the first job's checkpoint is gone: %v", err)
 		}
+		if err == nil && replaced {
+			w.fail("the first job's checkpoint was claimed and replaced, and its file %s is still there", name)
+		}
+	}
+	if replaced {
+		w.marks.add(MarkClaimed)
 	}
 }
+
+// ofClaims says whether the second job of a life claims what it starts from.
+func ofClaims(seed uint64) bool { return seed%2 == 0 }
 
 // ended waits until a job has ended. Then nothing of it is left.
 func (w *World) ended(c *customer) {
@@ -149,6 +192,7 @@ func (w *World) ended(c *customer) {
 // stop ends all processes.
 func (w *World) stop() {
 	w.t.Helper()
+	w.over.Store(true)
 	for _, p := range append(w.tms[:len(w.tms):len(w.tms)], w.jms...) {
 		w.end(p.running(), 10*time.Second)
 	}

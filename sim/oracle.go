@@ -36,6 +36,7 @@ type Oracle struct {
 		deployed map[weir.AttemptID]bool                    // attempts that were sent to a TaskManager, of all jobs
 		attempts int                                        // how many, of the job
 		newest   weir.CheckpointID                          // the newest link
+		claimed  weir.CheckpointID                          // another job's, that this one has claimed; 0: none
 		pending  weir.CheckpointID                          // triggered, and neither linked nor aborted
 		silent   weir.CheckpointID                          // linked, and nobody was told yet
 		states   map[weir.CheckpointID]rpc.CheckpointStatus // as shown to clients
@@ -45,6 +46,7 @@ type Oracle struct {
 		heard    map[*instance]weir.LeaderEpoch             // and since
 		started  map[weir.AttemptID]bool
 		still    stillness
+		kept     map[weir.CheckpointID]ha.Link // savepoints of the job that clients were told of
 	}
 
 	// exact is the newest checkpoint that has the whole answer; 0: none yet.
@@ -73,6 +75,7 @@ func (o *Oracle) begin(request string, from weir.CheckpointID) {
 	o.mu.takers = make(map[weir.CheckpointID]weir.LeaderEpoch)
 	o.mu.runs = make(map[weir.CheckpointID]int)
 	o.mu.states = make(map[weir.CheckpointID]rpc.CheckpointStatus)
+	o.mu.kept = make(map[weir.CheckpointID]ha.Link)
 	o.mu.newest, o.mu.pending, o.mu.silent = from, 0, 0
 }
 
@@ -138,6 +141,10 @@ func (o *Oracle) registryChanged() {
 			continue
 		}
 		o.mu.linked[l.Checkpoint] = l
+		if l.Checkpoint == o.mu.claimed {
+			o.w.note("link", "checkpoint %d, which was claimed, is link %d of the chain", l.Checkpoint, l.Number)
+			continue
+		}
 		if l.Checkpoint <= o.mu.newest {
 			o.w.wrong("checkpoint %d became a link after %d", l.Checkpoint, o.mu.newest)
 		}
@@ -278,6 +285,9 @@ func (o *Oracle) shown(list rpc.CheckpointList) {
 		if known && was != rpc.CheckpointPending && was != c.Status {
 			o.w.wrong("checkpoint %d was shown as %s and is now %s", c.ID, was, c.Status)
 		}
+		if c.Kind.IsSavepoint() && !c.Kind.IsSynchronous() {
+			continue // it never has a link
+		}
 		if c.Status == rpc.CheckpointCompleted && o.mu.linked[c.ID].Number == 0 {
 			o.w.wrong("checkpoint %d is shown as complete and is no link", c.ID)
 		}
@@ -326,6 +336,13 @@ func (o *Oracle) last() weir.CheckpointID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.mu.newest
+}
+
+// covered says whether the newest checkpoint has all numbers.
+func (o *Oracle) covered() bool {
+	o.look()
+	newest := slices.Max(slices.Collect(maps.Keys(o.checked)))
+	return o.checked[newest].end
 }
 
 // files are the files of the newest link.

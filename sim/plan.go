@@ -21,6 +21,9 @@ type Plan struct {
 	// Options of the job, as a client sets them.
 	Options map[string]string
 
+	// Stop is how the first job is stopped with a savepoint; nil: it is not.
+	Stop *StopPlan
+
 	// Graph is a random graph that runs instead of Job; nil: it does not.
 	Graph *GraphPlan
 

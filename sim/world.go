@@ -56,12 +56,16 @@ type World struct {
 	snipes   int
 	steps    int
 	said     atomic.Pointer[string] // the last that a client heard
-	nextOne  time.Time              // fault
-	noticeAt time.Time              // when a leader that was overtaken learns of it; zero: there is none
-	marks    Marks
-	began    time.Time
-	lines    []string
-	sessions int
+	// collected says that gc has deleted something.
+	collected atomic.Bool
+	over      atomic.Bool // who looks after things may go
+	nextOne   time.Time   // fault
+	noticeAt  time.Time   // when a leader that was overtaken learns of it; zero: there is none
+	sniped    sniped
+	marks     Marks
+	began     time.Time
+	lines     []string
+	sessions  int
 	// firstAsked is the JobManager that the TaskManager that dials now asks first.
 	firstAsked int
 
@@ -94,8 +98,13 @@ const (
 	MarkKillLinked  = "killed between link and notification"
 	MarkKillLinking = "task killed while a link was being added"
 	MarkLostAnswer  = "answer of a link lost"
+	MarkCollected   = "garbage collected"
+	MarkClaimed     = "claimed, replaced and deleted"
 	MarkFinished    = "finished by itself, after a kill"
 	MarkRescued     = "finished after faults"
+	MarkStopped     = "stopped with a savepoint, among faults"
+	MarkStopUndone  = "stop undone after its savepoint was complete"
+	MarkSavepoint   = "savepoint taken and read"
 	MarkInFlight    = "in-flight data in a checkpoint"
 	MarkTimedOut    = "in-flight data after a timeout while aligning"
 	MarkRecovered   = "in-flight data restored"
@@ -105,7 +114,8 @@ const (
 // AllMarks are the marks that a large suite must have.
 func AllMarks() []string {
 	all := []string{
-		MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued,
+		MarkCollected, MarkClaimed, MarkRestored, MarkKillPending, MarkKillLinked, MarkKillLinking, MarkLostAnswer, MarkFinished, MarkRescued,
+		MarkStopped, MarkStopUndone, MarkSavepoint,
 		MarkInFlight, MarkTimedOut, MarkRecovered, MarkRescaled,
 	}
 	for _, k := range kinds {

@@ -31,6 +31,9 @@ func headerToPB(h *Header) *snapshotpb.Header {
 		}
 		m.Vertices = append(m.Vertices, mv)
 	}
+	for _, k := range h.Hooks {
+		m.Hooks = append(m.Hooks, &snapshotpb.Hook{Name: k.Name, State: k.State})
+	}
 	return m
 }
 
@@ -66,6 +69,9 @@ func headerFromPB(m *snapshotpb.Header) (Header, error) {
 			v.Operators = append(v.Operators, op)
 		}
 		h.Vertices = append(h.Vertices, v)
+	}
+	for _, k := range m.Hooks {
+		h.Hooks = append(h.Hooks, Hook{Name: k.Name, State: k.State})
 	}
 	return h, checkHeader(&h)
 }

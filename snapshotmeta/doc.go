@@ -6,20 +6,20 @@
 // inside a handle's bytes. Both formats are described in docs/formats.md.
 //
 // The JobManager builds a [Snapshot] and writes it with [Write]; whoever restores or
-// inspects reads it with [Open], and the bytes of its handles with [Files.Open],
-// which checks them. A task writes its state through a [StateFileWriter]: sections
-// one after another, each answered by a handle; small ones stay inline in the
-// acknowledgement, and if all are small there is no file. What unaligned checkpoints
-// captured of channels lies in sections of such files too, written by a
-// [ChannelStateWriter] and read by a [ChannelStateReader].
+// inspects reads it with [Open], or record by record with [Walk], and the bytes of its
+// handles with [Files.Open], which checks them; [Verify] checks all of them. A task
+// writes its state through a [StateFileWriter]: sections one after another, each answered
+// by a handle; small ones stay inline in the acknowledgement, and if all are small there
+// is no file. What unaligned checkpoints captured of channels lies in sections of such
+// files too, written by a [ChannelStateWriter] and read by a [ChannelStateReader].
 //
 // # Invariants
 //
 //  1. Equal snapshots have equal bytes.
 //  2. Nothing is believed of a _metadata file before its checksum was read: [Open]
-//     returns a whole snapshot or an error. The errors tell apart what is not a
-//     snapshot ([ErrNotSnapshot]), cut ([ErrTruncated]), damaged ([ErrCorrupt]) and
-//     newer than this program ([ErrNewerVersion]), and say where.
+//     returns a whole snapshot or an error, and [Walk] reads the file twice. The errors
+//     tell apart what is not a snapshot ([ErrNotSnapshot]), cut ([ErrTruncated]),
+//     damaged ([ErrCorrupt]) and newer than this program ([ErrNewerVersion]), and say where.
 //  3. Every length is compared with its limit before memory is taken for it.
 //  4. A state file's name is unique per checkpoint and attempt, so that it is never
 //     written twice (DECISIONS 9).

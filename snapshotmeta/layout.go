@@ -16,6 +16,9 @@ import (
 const (
 	MetadataFile = "_metadata"
 	SharedDir    = "shared"
+
+	stateExt    = ".state"
+	channelsExt = ".channels"
 )
 
 // JobDir is a job's directory in the checkpoint store.
@@ -34,12 +37,12 @@ func MetadataName(job weir.JobID, id weir.CheckpointID) string {
 // attempt in the checkpoint with this location. An attempt writes one file per
 // checkpoint, so no name is used twice.
 func StateFileName(location string, a weir.AttemptID) string {
-	return fmt.Sprintf("%s/v%d-s%d-e%d-n%d.state", location, a.Vertex, a.Subtask, a.Epoch, a.N)
+	return fmt.Sprintf("%s/v%d-s%d-e%d-n%d"+stateExt, location, a.Vertex, a.Subtask, a.Epoch, a.N)
 }
 
 // ChannelFileName is the name, within the job's directory, of the state file in which
 // a group of subtasks keeps the channel state of the checkpoint with this location. The
 // attempt is the group's first; it belongs to no other group, so no name is used twice.
 func ChannelFileName(location string, a weir.AttemptID) string {
-	return fmt.Sprintf("%s/v%d-s%d-e%d-n%d.channels", location, a.Vertex, a.Subtask, a.Epoch, a.N)
+	return fmt.Sprintf("%s/v%d-s%d-e%d-n%d"+channelsExt, location, a.Vertex, a.Subtask, a.Epoch, a.N)
 }

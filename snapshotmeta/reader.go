@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
-	"github.com/weirflow/weir/proto/snapshotpb"
 )
 
 // Open reads the snapshot whose _metadata has this blob name; the name of its
@@ -39,150 +39,28 @@ func Open(ctx context.Context, store blobstore.Store, name string) (*Snapshot, e
 
 // Read reads a whole _metadata file.
 func Read(r io.Reader) (*Snapshot, error) {
-	in := &recordReader{r: bufio.NewReaderSize(r, 64<<10)}
-	if err := in.magic(metaMagic, metaWithChannels); err != nil {
-		return nil, err
-	}
-	kind, body, err := in.record(maxHeader)
+	var s *Snapshot
+	_, err := Scan(r, Visitor{
+		Header: func(h *Header) error {
+			s = New(*h)
+			return nil
+		},
+		Subtask: func(op *Operator, sub *Subtask) error {
+			return s.add(weir.SubtaskID{Vertex: int32(op.Vertex), Subtask: sub.Index}, *sub)
+		},
+		Coordinator: func(op *Operator) error {
+			s.Operator(op.ID).Coordinator = op.Coordinator
+			return nil
+		},
+		Channel: func(c *weir.ChannelStateHandle) error {
+			s.Channels = append(s.Channels, *c)
+			return nil
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
-	var mh snapshotpb.Header
-	if kind != recordHeader {
-		return nil, in.corrupt("first record has kind %d, want the header", kind)
-	}
-	if err := in.unmarshal(body, &mh); err != nil {
-		return nil, err
-	}
-	h, err := headerFromPB(&mh)
-	if err != nil {
-		return nil, in.corrupt("header: %v", err)
-	}
-	s := New(h)
-	counts, err := in.body(s)
-	if err != nil {
-		return nil, err
-	}
-	return s, in.end(s, counts)
-}
-
-// body reads the records up to the footer, which it returns; seen counts are
-// compared in end.
-func (r *recordReader) body(s *Snapshot) (*snapshotpb.Footer, error) {
-	seen := &snapshotpb.Footer{}
-	channels := channelCheck{snapshot: s}
-	for n := 0; n <= maxRecords; n++ {
-		kind, body, err := r.record(maxRecord)
-		if err != nil {
-			return nil, err
-		}
-		switch kind {
-		case recordSubtask:
-			err = r.subtask(s, body)
-			seen.Subtasks++
-		case recordCoordinator:
-			err = r.coordinator(s, body)
-			seen.Coordinators++
-		case recordChannel:
-			err = r.channel(&channels, body)
-			seen.Channels++
-		case recordFooter:
-			footer := new(snapshotpb.Footer)
-			if err := r.unmarshal(body, footer); err != nil {
-				return nil, err
-			}
-			if footer.Subtasks != seen.Subtasks || footer.Coordinators != seen.Coordinators || footer.Channels != seen.Channels {
-				return nil, r.corrupt("footer counts %d subtasks, %d coordinators and %d channels, there are %d, %d and %d",
-					footer.Subtasks, footer.Coordinators, footer.Channels, seen.Subtasks, seen.Coordinators, seen.Channels)
-			}
-			return footer, nil
-		default:
-			err = r.corrupt("unknown record kind %d", kind)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, r.corrupt("more than %d records", maxRecords)
-}
-
-func (r *recordReader) subtask(s *Snapshot, body []byte) error {
-	var m snapshotpb.Subtask
-	if err := r.unmarshal(body, &m); err != nil {
-		return err
-	}
-	id, sub, err := subtaskFromPB(&m)
-	if err == nil {
-		err = s.add(id, sub)
-	}
-	if err != nil {
-		return r.corrupt("subtask %d of operator %q: %v", m.Subtask, m.OperatorName, err)
-	}
-	return nil
-}
-
-func (r *recordReader) coordinator(s *Snapshot, body []byte) error {
-	var m snapshotpb.Coordinator
-	if err := r.unmarshal(body, &m); err != nil {
-		return err
-	}
-	var id [16]byte
-	err := fixed(id[:], m.OperatorId, "operator id")
-	if err != nil {
-		return r.corrupt("coordinator of operator %q: %v", m.OperatorName, err)
-	}
-	op := s.Operator(id)
-	if op == nil || !op.Coordinator.IsZero() {
-		return r.corrupt("coordinator of operator %q: the operator is unknown or has one", m.OperatorName)
-	}
-	if op.Coordinator, err = handleFromPB(m.State); err != nil {
-		return r.corrupt("coordinator of operator %q: %v", m.OperatorName, err)
-	}
-	return nil
-}
-
-func (r *recordReader) channel(check *channelCheck, body []byte) error {
-	if r.version < metaWithChannels {
-		return r.corrupt("a channel in a file of version %d", r.version)
-	}
-	var m snapshotpb.Channel
-	if err := r.unmarshal(body, &m); err != nil {
-		return err
-	}
-	c, err := channelFromPB(&m)
-	if check.any && c.Edge == check.last.Edge {
-		c.Edge = check.last.Edge // one copy of the names
-	}
-	if err == nil {
-		err = check.next(c)
-	}
-	if err != nil {
-		return r.corrupt("channel of operator %q: %v", m.ToOperator, err)
-	}
-	check.snapshot.Channels = append(check.snapshot.Channels, c)
-	return nil
-}
-
-// end reads the checksum, and finds that nothing follows.
-func (r *recordReader) end(s *Snapshot, footer *snapshotpb.Footer) error {
-	want := r.crc
-	var sum [4]byte
-	if err := r.full(sum[:]); err != nil {
-		return err
-	}
-	if got := binary.LittleEndian.Uint32(sum[:]); got != want {
-		return fmt.Errorf("%w: checksum is %08x, that of the %d bytes before it is %08x", ErrCorrupt, got, r.offset-4, want)
-	}
-	if _, err := r.r.ReadByte(); err != io.EOF {
-		if err != nil {
-			return fmt.Errorf("after byte %d: %w", r.offset, err)
-		}
-		return r.corrupt("bytes follow the checksum")
-	}
-	if uint64(s.Bytes()) != footer.StateBytes {
-		return r.corrupt("footer says %d bytes of state, handles have %d", footer.StateBytes, s.Bytes())
-	}
-	return nil
+	return s, nil
 }
 
 // recordReader reads records and sums up what it has read.

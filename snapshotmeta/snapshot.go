@@ -34,6 +34,13 @@ type Header struct {
 	Vertices   []Vertex
 	Triggered  time.Time // to the millisecond
 	Completed  time.Time
+	Hooks      []Hook
+}
+
+// Hook is the state of a master hook.
+type Hook struct {
+	Name  string
+	State []byte
 }
 
 // Vertex is a vertex of the physical plan as it was.
@@ -129,29 +136,44 @@ func (s *Snapshot) AddTask(id weir.SubtaskID, state weir.TaskStateSnapshot) erro
 
 // add files one operator subtask's state, in order of the index.
 func (s *Snapshot) add(id weir.SubtaskID, sub Subtask) error {
+	op, err := s.fits(id, &sub)
+	if err != nil {
+		return err
+	}
+	at, found := slices.BinarySearchFunc(op.Subtasks, sub.Index, func(have Subtask, index int32) int { return cmp.Compare(have.Index, index) })
+	if found {
+		return twice(op, sub.Index)
+	}
+	op.Subtasks = slices.Insert(op.Subtasks, at, sub)
+	return nil
+}
+
+// twice is the error of a second state of one subtask.
+func twice(op *Operator, index int32) error {
+	return fmt.Errorf("%w: subtask %d of operator %q has two states", ErrInvalid, index, op.Name)
+}
+
+// fits returns the operator that a subtask's state belongs to, if the header names it
+// and the state can be its.
+func (s *Snapshot) fits(id weir.SubtaskID, sub *Subtask) (*Operator, error) {
 	op := s.Operator(sub.State.Operator)
 	if op == nil || op.Vertex != int(id.Vertex) {
-		return fmt.Errorf("%w: no operator %s (%q) in vertex %d", ErrInvalid, sub.State.Operator, sub.State.Name, id.Vertex)
+		return nil, fmt.Errorf("%w: no operator %s (%q) in vertex %d", ErrInvalid, sub.State.Operator, sub.State.Name, id.Vertex)
 	}
 	if sub.Index < 0 || int(sub.Index) >= op.Parallelism {
-		return fmt.Errorf("%w: operator %q has no subtask %d, parallelism is %d", ErrInvalid, op.Name, sub.Index, op.Parallelism)
+		return nil, fmt.Errorf("%w: operator %q has no subtask %d, parallelism is %d", ErrInvalid, op.Name, sub.Index, op.Parallelism)
 	}
 	for _, e := range sub.State.Elements {
 		if e.IsZero() {
-			return fmt.Errorf("%w: operator %q has an element of state without a handle", ErrInvalid, op.Name)
+			return nil, fmt.Errorf("%w: operator %q has an element of state without a handle", ErrInvalid, op.Name)
 		}
 	}
 	for _, k := range sub.State.Keyed {
 		if k.Range.First < 0 || int(k.Range.Last) >= op.MaxParallelism || k.Range.First > k.Range.Last {
-			return fmt.Errorf("%w: operator %q has key groups %s, maximum parallelism is %d", ErrInvalid, op.Name, k.Range, op.MaxParallelism)
+			return nil, fmt.Errorf("%w: operator %q has key groups %s, maximum parallelism is %d", ErrInvalid, op.Name, k.Range, op.MaxParallelism)
 		}
 	}
-	at, found := slices.BinarySearchFunc(op.Subtasks, sub.Index, func(have Subtask, index int32) int { return cmp.Compare(have.Index, index) })
-	if found {
-		return fmt.Errorf("%w: subtask %d of operator %q has two states", ErrInvalid, sub.Index, op.Name)
-	}
-	op.Subtasks = slices.Insert(op.Subtasks, at, sub)
-	return nil
+	return op, nil
 }
 
 // Bytes is the size of the state: the lengths of all handles.

@@ -329,7 +329,7 @@ func (j *job) deployment(v, i int) rpc.TaskDeployment {
 		GraphHash: j.graph.Hash, GraphText: j.text, Graph: *j.graph, Directory: "job",
 		Options: rpc.TaskOptions{
 			BufferTimeout: 100 * time.Millisecond, ExclusiveBuffers: 2, FloatingBuffers: 8, BuffersPerOutput: 4,
-			Checkpointing: true, CheckpointsAfterTasksFinish: true, StateBackend: heap.Name, InlineThreshold: 1000,
+			CheckpointsAfterTasksFinish: true, StateBackend: heap.Name, InlineThreshold: 1000,
 		},
 	}
 	for _, e := range vertex.Inputs {

@@ -37,6 +37,7 @@ type catalog struct {
 	fired  []time.Duration   // times between a record and its timer
 	told   []string          // notifications
 	events []string          // of coordinators
+	ends   []string          // of data
 }
 
 func newCatalog() *catalog {
@@ -95,12 +96,12 @@ type nop struct {
 func (n *nop) Borrows() bool                                             { return false }
 func (n *nop) Process(*operator.Batch) error                             { return nil }
 func (n *nop) Poll(int) (operator.SourceStatus, error)                   { return operator.SourceEnd, nil }
-func (n *nop) Watermark(weir.Watermark) error                            { return nil }
+func (n *nop) Watermark(weir.Watermark) error                            { return n.ended("watermark") }
 func (n *nop) Status(bool) error                                         { return nil }
 func (n *nop) PrepareSnapshot(weir.CheckpointID) error                   { return nil }
 func (n *nop) SnapshotState(weir.CheckpointID) ([]operator.State, error) { return nil, nil }
-func (n *nop) EndOfInput(int) error                                      { return nil }
-func (n *nop) Finish() error                                             { return nil }
+func (n *nop) EndOfInput(i int) error                                    { return n.ended(fmt.Sprint("end of input ", i)) }
+func (n *nop) Finish() error                                             { return n.ended("finish") }
 func (n *nop) Close() error                                              { return nil }
 func (n *nop) Counts() []operator.Counts                                 { return nil }
 func (n *nop) NotifyComplete(id weir.CheckpointID) error                 { return n.told("complete %d", id) }
@@ -110,6 +111,13 @@ func (n *nop) told(format string, id weir.CheckpointID) error {
 	n.c.mu.Lock()
 	defer n.c.mu.Unlock()
 	n.c.told = append(n.c.told, fmt.Sprintf("%s "+format, n.env.Vertex, id))
+	return nil
+}
+
+func (n *nop) ended(how string) error {
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	n.c.ends = append(n.c.ends, n.env.Vertex+" "+how)
 	return nil
 }
 
@@ -163,6 +171,11 @@ func (s *numbers) Poll(most int) (operator.SourceStatus, error) {
 		s.next++
 	}
 	return operator.SourceMore, nil
+}
+
+func (s *numbers) Watermark(w weir.Watermark) error {
+	s.env.Outputs[0].Watermark(w)
+	return nil
 }
 
 func (s *numbers) SnapshotState(weir.CheckpointID) ([]operator.State, error) {

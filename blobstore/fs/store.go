@@ -143,7 +143,7 @@ func (s *Store) Stat(ctx context.Context, name string) (blobstore.Info, error) {
 	if err != nil {
 		return blobstore.Info{}, s.readError("stat", name, err)
 	}
-	return blobstore.Info{Name: name, Size: info.Size()}, nil
+	return blobstore.Info{Name: name, Size: info.Size(), Modified: info.ModTime()}, nil
 }
 
 // Delete removes the file and the directories that it leaves empty.
@@ -209,7 +209,7 @@ func (s *Store) walk(ctx context.Context, dir, prefix string, fn func(blobstore.
 			if err != nil {
 				return fmt.Errorf("list blobs in %s: %w", s.full(dir), err)
 			}
-			if err := fn(blobstore.Info{Name: name, Size: info.Size()}); err != nil {
+			if err := fn(blobstore.Info{Name: name, Size: info.Size(), Modified: info.ModTime()}); err != nil {
 				return err
 			}
 		}

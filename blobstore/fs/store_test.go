@@ -143,6 +143,10 @@ func TestReadOnlyUseChangesNothing(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("entries %v, %v", entries, err)
 	}
+	storetest.Put(t, s, "job/other", []byte("y"))
+	if got := storetest.Get(t, s, "job/other"); string(got) != "y" {
+		t.Errorf("content %q", got)
+	}
 }
 
 func TestFullDiskIsAClearErrorAndLeavesNothing(t *testing.T) {

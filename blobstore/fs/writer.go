@@ -152,6 +152,11 @@ func (s *Store) syncDirs(dir string, above int) error {
 func (s *Store) createTemp() (name string, f tempFile, err error) {
 	name = TempDir + "/" + rand.Text() + tempSuffix
 	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, iofs.ErrNotExist) { // a store that was opened as it is, and is written for the first time
+		if err = s.root.MkdirAll(TempDir, dirMode); err == nil {
+			file, err = s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		}
+	}
 	if err != nil {
 		return "", nil, err
 	}

@@ -123,7 +123,7 @@ func readBack(t *testing.T, s, other blobstore.Store) {
 		t.Error("negative offset: want an error")
 	}
 	info, err := other.Stat(t.Context(), "job/chk-1/file")
-	if err != nil || info != (blobstore.Info{Name: "job/chk-1/file", Size: 10}) {
+	if err != nil || info.Name != "job/chk-1/file" || info.Size != 10 {
 		t.Errorf("Stat: %+v, %v", info, err)
 	}
 }

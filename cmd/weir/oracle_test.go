@@ -65,7 +65,7 @@ func look(ctx context.Context, dir, checkpoint string) (picture, error) {
 	}
 	for _, sub := range source.Subtasks {
 		for _, h := range sub.State.Elements {
-			if err := p.addSplit(ctx, store, snapshotmeta.JobDir(s.Header.Job), h); err != nil {
+			if err := p.addSplit(ctx, store, filepath.Dir(name), h); err != nil {
 				return picture{}, err
 			}
 		}

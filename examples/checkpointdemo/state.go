@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
+	"strings"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/blobstore"
@@ -21,8 +23,8 @@ import (
 // tallySchema is the schema under which the tallies are written.
 var tallySchema = weir.StateSchema{State: TallyState, Key: "string", Value: "fixed 16 struct{1 Count int64; 2 Sum int64}"}
 
-// ReadState reads the tallies of all keys from a checkpoint of this job; name is
-// that of its directory in the store.
+// ReadState reads the tallies of all keys from a checkpoint or savepoint of this job;
+// name is that of its directory in the store.
 func ReadState(ctx context.Context, store blobstore.Store, name string) (map[string]Tally, error) {
 	s, err := snapshotmeta.Open(ctx, store, name)
 	if err != nil {
@@ -41,7 +43,7 @@ func ReadState(ctx context.Context, store blobstore.Store, name string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	files := snapshotmeta.Files{Store: store, Dir: snapshotmeta.JobDir(s.Header.Job)}
+	files := snapshotmeta.Files{Store: store, Dir: path.Dir(strings.TrimSuffix(path.Clean(name), "/"+snapshotmeta.MetadataFile))}
 	tallies, err := scanTallies(ctx, backend, handles, files.Open)
 	return tallies, errors.Join(err, backend.Close())
 }

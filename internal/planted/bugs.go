@@ -47,6 +47,11 @@ const (
 	LinkNotAwaited      Bug = "link not awaited"       // a restart does not wait for the end of a link
 	LostAnswerIsRefusal Bug = "lost answer is refusal" // a link whose answer was lost counts as failed
 	LinkNotRemoved      Bug = "link not removed"       // before the files of its checkpoint are
+
+	// Savepoints, stops and ends.
+	LastNotAwaited   Bug = "last checkpoint not awaited" // a task ends when its data does
+	SavepointDeleted Bug = "savepoint deleted"           // with its link, when a newer one is complete
+	StopNotRecorded  Bug = "stop not recorded"           // another leader knows nothing of it
 )
 
 // Bugs are all of them.
@@ -58,4 +63,5 @@ var Bugs = []Bug{
 	BuffersLost, OldEpochObeyed, OlderNotCancelled,
 	NotifiedBeforeLink, CompletedOneEarly, AttemptReused, IDsRepeat, RestoredFromOldest, LinkNotAwaited,
 	LostAnswerIsRefusal, LinkNotRemoved,
+	LastNotAwaited, SavepointDeleted, StopNotRecorded,
 }

@@ -26,6 +26,7 @@ var pure = map[string][]string{
 	"jobmanager/failover":      {"", "internal/assert", "jobgraph", "jobmanager/execgraph"},
 	"jobmanager/resource":      {"", "internal/assert"},
 	"flow/window":              {""},
+	"cli/explain":              {"", "jobgraph", "rpc"},
 }
 
 // pureFiles are files of other packages that are held to the same, by pattern. They

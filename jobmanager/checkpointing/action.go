@@ -64,6 +64,12 @@ type CoordinatorState struct {
 	State    []byte
 }
 
+// HookState is what one master hook gave for a snapshot.
+type HookState struct {
+	Hook  string
+	State []byte
+}
+
 // Actions for the core, which answers in the same call.
 type (
 	// NeedPlan asks for CalculatePlan over the execution graph as it is now. Answer:
@@ -90,6 +96,21 @@ type (
 	// TakeID asks for the job's next checkpoint id. Answer: IDTaken, IDFailed or
 	// OvertakenByOther.
 	TakeID struct{ Trigger TriggerID }
+	// InitializeLocation makes the directory of a savepoint, in which nothing may be
+	// yet, and finds out whether it can be written. Answer: LocationInitialized or
+	// LocationFailed, also if the savepoint was aborted meanwhile: then what was made
+	// is discarded. A checkpoint's location needs no preparation.
+	InitializeLocation struct {
+		Checkpoint weir.CheckpointID
+		Kind       weir.SnapshotKind
+		Location   string
+	}
+	// CallHooks asks the master hooks for their state, all at once. Answers:
+	// HookCompleted or HookFailed for each; none once the checkpoint was aborted.
+	CallHooks struct {
+		Checkpoint weir.CheckpointID
+		Hooks      []string
+	}
 	// TriggerTasks sends the barrier to each attempt of the trigger list. Answer:
 	// TriggerFailed where it could not be sent.
 	TriggerTasks struct {
@@ -101,14 +122,18 @@ type (
 	WriteMetadata struct {
 		Checkpoint    weir.CheckpointID
 		Kind          weir.SnapshotKind
+		Location      string // "chk-7", or that of the request for a savepoint
 		Triggered     time.Time
 		Completed     time.Time   // when the last acknowledgement came
 		Tasks         []TaskState // by vertex and subtask
 		Finished      []weir.AttemptID
 		FullyFinished []int32 // vertices
 		Coordinators  []CoordinatorState
+		Hooks         []HookState
 	}
-	// AddLink adds the next link to the job's chain. Answer: LinkAdded, LinkFailed or
+	// AddLink adds the next link to the job's chain: of a checkpoint, or of the
+	// savepoint of a stop. Other savepoints have none: they are complete when their
+	// metadata is written. Answer: LinkAdded, LinkFailed or
 	// OvertakenByOther; a doubtful end is asked about until it is one of these.
 	AddLink struct {
 		Checkpoint weir.CheckpointID
@@ -133,19 +158,34 @@ type (
 		LatestCompleted weir.CheckpointID // or NoCheckpoint
 	}
 	// DiscardState deletes the files of state that belongs to no checkpoint. Answer:
-	// CleanupEnded.
+	// CleanupEnded. Of an aborted savepoint (Kind) the directory goes too, if nothing
+	// else is in it.
 	DiscardState struct {
 		Cleanup    CleanupID
 		Checkpoint weir.CheckpointID
+		Kind       weir.SnapshotKind
+		Location   string // as in WriteMetadata; empty if nothing is known of the checkpoint
 		States     []TaskState
 	}
-	// DeleteCheckpoint removes a checkpoint: first its link, if it has one, then all its
-	// files with the _metadata. Answer: CleanupEnded.
+	// DeleteCheckpoint removes a snapshot: first its link, if it has one, then all its
+	// files with the _metadata. A savepoint is only deleted if it was aborted while its
+	// metadata was written. Foreign: it is another job's that this one took over.
+	// KeepFiles: only the link goes, since it is the savepoint of a stop. Answer:
+	// CleanupEnded.
 	DeleteCheckpoint struct {
 		Cleanup    CleanupID
 		Checkpoint weir.CheckpointID
+		Kind       weir.SnapshotKind
 		Metadata   string
 		Linked     bool
+		Foreign    bool
+		KeepFiles  bool
+	}
+	// DeleteShared deletes files of the job's shared directory that no snapshot uses any
+	// more. Answer: CleanupEnded.
+	DeleteShared struct {
+		Cleanup CleanupID
+		Files   []string // sorted
 	}
 	// CheckpointEnded is for logs and metrics: one for each checkpoint, and one
 	// without id for each trigger that failed before it had one.
@@ -158,6 +198,16 @@ type (
 		Reason     weir.FailureReason
 		Message    string
 	}
+	// FailJob says that too many checkpoints failed, or that a task declined the
+	// savepoint of a stop: the region of Attempt is to be failed, if that attempt is
+	// still current, or all of the job if Attempt is zero. It is the last action of its
+	// step.
+	FailJob struct {
+		Attempt    weir.AttemptID
+		Checkpoint weir.CheckpointID // the last that failed, or NoCheckpoint
+		Reason     weir.FailureReason
+		Message    string
+	}
 	// LinkSettled says that Linking, which was true, is not any more: a restore that
 	// waited may go on.
 	LinkSettled struct{}
@@ -167,6 +217,8 @@ type (
 		Checkpoint weir.CheckpointID  // or NoCheckpoint
 		Reason     weir.FailureReason // ReasonNone: it completed
 		Message    string
+		Metadata   string // blob name, if it completed
+		Bytes      int64  // of the whole snapshot, if it completed
 	}
 	// StopActing says that another leader acts for the job: the core must do nothing
 	// for it any more.
@@ -193,82 +245,7 @@ func (LinkSettled) action()          {}
 func (RequestEnded) action()         {}
 func (StopActing) action()           {}
 func (Note) action()                 {}
-
-func (a NeedPlan) String() string { return fmt.Sprintf("need plan for trigger %d", a.Trigger) }
-func (a SnapshotCoordinators) String() string {
-	return fmt.Sprintf("snapshot %d coordinators for %d", len(a.Operators), a.Checkpoint)
-}
-func (a ArmTimer) String() string {
-	return fmt.Sprintf("arm timer %s at %s", a.Key, a.At.Format(time.RFC3339Nano))
-}
-func (a CancelTimer) String() string { return fmt.Sprintf("cancel timer %s", a.Key) }
-func (a TakeID) String() string      { return fmt.Sprintf("take id for trigger %d", a.Trigger) }
-func (a TriggerTasks) String() string {
-	o := a.Barrier.Options
-	alignment := o.Alignment.String()
-	if o.Timeout > 0 {
-		alignment += fmt.Sprintf(" for %s", o.Timeout)
-	}
-	return fmt.Sprintf("trigger %s %d (%s, %s) at %s", o.Kind, a.Barrier.ID, alignment, o.Location, attempts(a.Attempts))
-}
-func (a WriteMetadata) String() string {
-	return fmt.Sprintf("write metadata of %d: %d tasks, %d finished, %d coordinators",
-		a.Checkpoint, len(a.Tasks), len(a.Finished), len(a.Coordinators))
-}
-func (a AddLink) String() string { return fmt.Sprintf("add link %d: %s", a.Checkpoint, a.Metadata) }
-func (a NotifyComplete) String() string {
-	return fmt.Sprintf("notify complete %d, subsumed %d: %s", a.Permit.ID(), a.Subsumed, attempts(a.Tasks))
-}
-func (a NotifyAborted) String() string {
-	return fmt.Sprintf("notify aborted %d, latest completed %d: %s", a.Checkpoint, a.LatestCompleted, attempts(a.Tasks))
-}
-func (a DiscardState) String() string {
-	ids := make([]weir.AttemptID, len(a.States))
-	for i := range a.States {
-		ids[i] = a.States[i].Attempt
-	}
-	return fmt.Sprintf("discard state of %d (cleanup %d): %s", a.Checkpoint, a.Cleanup, attempts(ids))
-}
-func (a DeleteCheckpoint) String() string {
-	what := "file"
-	if a.Linked {
-		what = "link and files"
-	}
-	return fmt.Sprintf("delete %s of %d (cleanup %d)", what, a.Checkpoint, a.Cleanup)
-}
-func (a CheckpointEnded) String() string { return "ended: " + a.Statistics.String() }
-func (a Alarm) String() string {
-	last := "without id"
-	if a.Checkpoint != weir.NoCheckpoint {
-		last = fmt.Sprintf("last %d", a.Checkpoint)
-	}
-	return fmt.Sprintf("alarm: %d failed checkpoints, %s: %s: %s", a.Failures, last, a.Reason, a.Message)
-}
-func (LinkSettled) String() string { return "link settled" }
-func (a RequestEnded) String() string {
-	if a.Reason == weir.ReasonNone {
-		return fmt.Sprintf("request %d completed as %d", a.Request, a.Checkpoint)
-	}
-	return fmt.Sprintf("request %d failed: %s: %s", a.Request, a.Reason, a.Message)
-}
-func (a StopActing) String() string { return "stop acting: " + a.Message }
-func (a Note) String() string       { return "note: " + a.Text }
-
-// attempts lists at most eight attempts, without their job and epoch.
-func attempts(ids []weir.AttemptID) string {
-	const shown = 8
-	s := ""
-	for i, id := range ids {
-		if i == shown {
-			return fmt.Sprintf("%s and %d more", s, len(ids)-shown)
-		}
-		if i > 0 {
-			s += " "
-		}
-		s += fmt.Sprintf("%s#%d", id.SubtaskID(), id.N)
-	}
-	if s == "" {
-		return "nobody"
-	}
-	return s
-}
+func (InitializeLocation) action()   {}
+func (CallHooks) action()            {}
+func (DeleteShared) action()         {}
+func (FailJob) action()              {}

@@ -1,6 +1,7 @@
 package checkpointing
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -8,24 +9,28 @@ import (
 	"github.com/weirflow/weir/internal/assert"
 )
 
-// ignored says that a task's message has no effect at all.
-func (c *CheckpointCoordinator) ignored(from weir.AttemptID, ev Event) bool {
+// ignored says why a task's message has no effect at all, if so.
+func (c *CheckpointCoordinator) ignored(from weir.AttemptID) (why string) {
 	switch {
 	case c.shut:
-		c.note("shut down: %s", ev)
+		return "shut down"
 	case from.Job != c.config.Job:
-		c.note("of another job: %s", ev)
+		return "of another job"
 	default:
-		return false
+		return ""
 	}
-	return true
 }
 
 func (c *CheckpointCoordinator) acknowledged(now time.Time, ev Acknowledged) {
-	if c.ignored(ev.Attempt, ev) {
+	if why := c.ignored(ev.Attempt); why != "" {
+		c.note("%s: %s", why, ev)
 		return
 	}
 	p := c.find(ev.Checkpoint)
+	known := int64(0)
+	if p == nil || !p.kind.IsSavepoint() {
+		known = c.shared.Register(ev.Checkpoint, ev.State)
+	}
 	if p == nil {
 		c.acknowledgedLate(now, ev)
 		return
@@ -33,6 +38,7 @@ func (c *CheckpointCoordinator) acknowledged(now time.Time, ev Acknowledged) {
 	result := p.Acknowledge(now, ev.Attempt, ev.State, ev.Metrics)
 	switch result {
 	case AckSuccess:
+		p.newBytes -= known
 		if p.stage == atTasks && p.FullyAcknowledged() {
 			c.writeMetadata(now, p)
 		}
@@ -53,8 +59,9 @@ func (c *CheckpointCoordinator) acknowledgedLate(now time.Time, ev Acknowledged)
 			return
 		}
 	}
+	c.history.late(now, ev)
 	switch {
-	case c.completed.owns(ev.Checkpoint):
+	case c.completed.holds(ev.Checkpoint) || c.history.isComplete(ev.Checkpoint):
 		// Only a repeated message can come here. Its files are the checkpoint's.
 		c.note("complete already: %s", ev)
 		return
@@ -66,16 +73,24 @@ func (c *CheckpointCoordinator) acknowledgedLate(now time.Time, ev Acknowledged)
 	c.discardLate(ev)
 }
 
-// discardLate discards state that came unasked. It does not hold back triggers.
+// discardLate discards state that came unasked. It does not hold back triggers. What
+// lies in another place than a checkpoint's may belong to a savepoint that was complete
+// before our time: it is left alone, unless we know that the snapshot failed.
 func (c *CheckpointCoordinator) discardLate(ev Acknowledged) {
-	if hasFiles(ev.State) {
-		c.lastCleanup++
-		c.emit(DiscardState{Cleanup: c.lastCleanup, Checkpoint: ev.Checkpoint, States: []TaskState{{ev.Attempt, ev.State}}})
+	if !hasFiles(ev.State) {
+		return
 	}
+	if !c.history.hasFailed(ev.Checkpoint) && c.find(ev.Checkpoint) == nil && !liesIn(ev.State, fmt.Sprintf("chk-%d/", ev.Checkpoint)) {
+		c.note("left alone, since it may be a savepoint's: %s", ev)
+		return
+	}
+	c.lastCleanup++
+	c.emit(DiscardState{Cleanup: c.lastCleanup, Checkpoint: ev.Checkpoint, States: []TaskState{{ev.Attempt, ev.State}}})
 }
 
 func (c *CheckpointCoordinator) declined(now time.Time, ev Declined) {
-	if c.ignored(ev.Attempt, ev) {
+	if why := c.ignored(ev.Attempt); why != "" {
+		c.note("%s: %s", why, ev)
 		return
 	}
 	p := c.find(ev.Checkpoint)
@@ -83,7 +98,7 @@ func (c *CheckpointCoordinator) declined(now time.Time, ev Declined) {
 		c.note("not pending: %s", ev)
 		return
 	}
-	if _, takesPart := p.index[ev.Attempt]; !takesPart {
+	if _, takesPart := p.index.find(ev.Attempt); !takesPart {
 		c.note("%s: %s", AckUnknown, ev)
 		return
 	}
@@ -95,20 +110,33 @@ func (c *CheckpointCoordinator) declined(now time.Time, ev Declined) {
 	if reason == weir.ReasonNone {
 		reason = weir.CheckpointDeclined
 	}
-	c.abort(now, p, reason, ev.Attempt.SubtaskID().String()+": "+ev.Message)
+	x := failureOf(p, reason, ev.Attempt.SubtaskID().String()+": "+ev.Message)
+	x.attempt = ev.Attempt
+	c.abort(now, p, x)
 }
 
+// failureOf is the failure of a pending checkpoint that no task is to blame for.
+func failureOf(p *PendingCheckpoint, reason weir.FailureReason, message string) checkpointFailure {
+	return checkpointFailure{id: p.id, kind: p.kind, reason: reason, message: message}
+}
+
+// writeMetadata begins to finalise a checkpoint that nothing is missing of.
 func (c *CheckpointCoordinator) writeMetadata(now time.Time, p *PendingCheckpoint) {
+	if message := p.partlyFinishedUnion(); message != "" {
+		c.abort(now, p, failureOf(p, weir.CheckpointDeclinedTaskClosing, message))
+		return
+	}
 	p.stage = atMetadata
 	c.emit(WriteMetadata{
-		Checkpoint: p.id, Kind: p.kind, Triggered: p.triggered, Completed: now,
-		Tasks: p.states, Finished: p.plan.Finished, FullyFinished: p.plan.FullyFinished, Coordinators: p.coordinators,
+		Checkpoint: p.id, Kind: p.kind, Location: p.location, Triggered: p.triggered, Completed: now,
+		Tasks: p.states, Finished: p.plan.Finished, FullyFinished: p.plan.FullyFinished,
+		Coordinators: p.coordinators, Hooks: p.hooks,
 	})
 }
 
 func (c *CheckpointCoordinator) metadataWritten(now time.Time, ev MetadataWritten) {
-	if p := c.takeDisposed(ev.Checkpoint); p != nil {
-		c.delete(p.id, ev.Metadata, unlinked)
+	if p := c.takeDisposed(ev.Checkpoint, atMetadata); p != nil {
+		c.delete(DeleteCheckpoint{Checkpoint: p.id, Kind: p.kind, Metadata: ev.Metadata})
 		return
 	}
 	p := c.find(ev.Checkpoint)
@@ -116,13 +144,17 @@ func (c *CheckpointCoordinator) metadataWritten(now time.Time, ev MetadataWritte
 		c.note("not awaited: %s", ev)
 		return
 	}
-	p.stage, p.metadata, p.bytes = beforeLink, ev.Metadata, ev.Bytes
+	p.stage, p.metadata, p.bytes, p.timeline.Written = beforeLink, ev.Metadata, ev.Bytes, now
+	if p.kind.IsSavepoint() && !p.kind.IsSynchronous() {
+		c.savepointCompleted(now, p)
+		return
+	}
 	c.linkNext(now)
 }
 
 func (c *CheckpointCoordinator) metadataFailed(now time.Time, ev MetadataFailed) {
-	if p := c.takeDisposed(ev.Checkpoint); p != nil {
-		c.discard(p.id, p.dispose())
+	if p := c.takeDisposed(ev.Checkpoint, atMetadata); p != nil {
+		c.discard(p, p.dispose())
 		return
 	}
 	p := c.find(ev.Checkpoint)
@@ -131,13 +163,14 @@ func (c *CheckpointCoordinator) metadataFailed(now time.Time, ev MetadataFailed)
 		return
 	}
 	p.stage = atTasks // nothing is being written any more
-	c.abort(now, p, weir.FinalizeCheckpointFailure, "metadata: "+ev.Message)
+	c.abort(now, p, failureOf(p, weir.FinalizeCheckpointFailure, "metadata: "+ev.Message))
 }
 
-// takeDisposed returns an aborted checkpoint whose metadata was being written.
-func (c *CheckpointCoordinator) takeDisposed(id weir.CheckpointID) *PendingCheckpoint {
+// takeDisposed returns a checkpoint that was aborted at this stage, if its answer was
+// awaited.
+func (c *CheckpointCoordinator) takeDisposed(id weir.CheckpointID, at stage) *PendingCheckpoint {
 	for i, p := range c.disposed {
-		if p.id == id {
+		if p.id == id && p.stage == at {
 			c.disposed = slices.Delete(c.disposed, i, i+1)
 			return p
 		}
@@ -155,7 +188,7 @@ func (c *CheckpointCoordinator) linkNext(now time.Time) {
 		if p.stage != beforeLink {
 			continue
 		}
-		p.stage, c.linking = atLink, p
+		p.stage, p.timeline.LinkBegan, c.linking = atLink, now, p
 		c.cancelExpiry(p)
 		c.emit(AddLink{Checkpoint: p.id, Kind: p.kind, Metadata: p.metadata, Bytes: p.bytes, At: now})
 		return
@@ -174,56 +207,82 @@ func (c *CheckpointCoordinator) settleLink(id weir.CheckpointID, ev Event) bool 
 	return true
 }
 
-// linkAdded completes a checkpoint (behaviour §6).
+// linkAdded completes a checkpoint, or the savepoint of a stop (behaviour §6).
 func (c *CheckpointCoordinator) linkAdded(now time.Time, ev LinkAdded) {
 	if !c.settleLink(ev.Checkpoint, ev) {
 		return
 	}
 	assert.That(ev.Permit != nil && ev.Permit.ID() == ev.Checkpoint, "link of %d was added without a permit for it", ev.Checkpoint)
 	p := c.find(ev.Checkpoint)
-	c.remove(p)
 	subsumed := c.completed.Add(CompletedCheckpoint{
-		ID: p.id, Kind: p.kind, Metadata: p.metadata, Bytes: p.bytes, Completed: now, Owned: true,
+		ID: p.id, Kind: p.kind, Metadata: p.metadata, Bytes: p.bytes, Completed: now, Owned: !p.kind.IsSavepoint(),
 	})
+	p.timeline.Linked, p.timeline.Notified = now, now
+	c.succeeded(now, p)
+	// Tasks hear of these first, and then of the completion, so that what they hear only
+	// grows: the aborts still name the one completed before.
+	for _, older := range slices.Clone(c.pending) {
+		if older.id < p.id && !older.kind.IsSavepoint() {
+			c.abort(now, older, failureOf(older, weir.CheckpointSubsumed, "a newer checkpoint is complete"))
+		}
+	}
+	last := weir.NoCheckpoint
+	for _, old := range subsumed {
+		if old.Owned && !old.Foreign {
+			last = max(last, old.ID)
+		}
+	}
+	c.notified = p.id
+	c.emit(NotifyComplete{Permit: ev.Permit, Tasks: p.plan.Wait, Subsumed: last})
+	for _, old := range subsumed {
+		if old.Owned || !old.Foreign {
+			c.delete(DeleteCheckpoint{
+				Checkpoint: old.ID, Kind: old.Kind, Metadata: old.Metadata,
+				Linked: !old.Foreign, Foreign: old.Foreign, KeepFiles: !old.Owned,
+			})
+		}
+	}
+	if unused := c.shared.Unregister(c.completed.lowest()); len(unused) > 0 {
+		c.lastCleanup++
+		c.cleaning[c.lastCleanup] = struct{}{}
+		c.emit(DeleteShared{Cleanup: c.lastCleanup, Files: unused})
+	}
+	c.linkNext(now)
+}
+
+// savepointCompleted completes a savepoint that is not of a stop: it has no link,
+// nobody commits to it, and it subsumes nothing (behaviour §6).
+func (c *CheckpointCoordinator) savepointCompleted(now time.Time, p *PendingCheckpoint) {
+	c.cancelExpiry(p)
+	c.succeeded(now, p)
+}
+
+// succeeded is what all complete snapshots have in common.
+func (c *CheckpointCoordinator) succeeded(now time.Time, p *PendingCheckpoint) {
+	c.remove(p)
 	c.lastCompletion = now
-	c.failures.succeeded()
+	c.failures.succeeded(p.id)
 	s := p.statistics(now)
 	s.Status, s.Bytes, s.Metadata = Completed, p.bytes, p.metadata
 	c.history.add(s)
 	c.emit(CheckpointEnded{Statistics: s})
 	if p.request != 0 {
-		c.emit(RequestEnded{Request: p.request, Checkpoint: p.id})
+		c.emit(RequestEnded{Request: p.request, Checkpoint: p.id, Metadata: p.metadata, Bytes: p.bytes})
 	}
-	for _, older := range slices.Clone(c.pending) {
-		if older.id < p.id && !older.kind.IsSavepoint() {
-			c.abort(now, older, weir.CheckpointSubsumed, "a newer checkpoint is complete")
-		}
-	}
-	last := weir.NoCheckpoint
-	for _, old := range subsumed {
-		if old.Owned {
-			last = max(last, old.ID)
-		}
-	}
-	c.emit(NotifyComplete{Permit: ev.Permit, Tasks: p.plan.Wait, Subsumed: last})
-	for _, old := range subsumed {
-		if old.Owned {
-			c.delete(old.ID, old.Metadata, linked)
-		}
-	}
-	c.linkNext(now)
 }
 
 func (c *CheckpointCoordinator) linkFailed(now time.Time, ev LinkFailed) {
 	if c.settleLink(ev.Checkpoint, ev) {
-		c.abort(now, c.find(ev.Checkpoint), weir.FinalizeCheckpointFailure, "link: "+ev.Message)
+		p := c.find(ev.Checkpoint)
+		c.abort(now, p, failureOf(p, weir.FinalizeCheckpointFailure, "link: "+ev.Message))
 		c.linkNext(now)
 	}
 }
 
 // abort ends a pending checkpoint, once (behaviour §5.5).
-func (c *CheckpointCoordinator) abort(now time.Time, p *PendingCheckpoint, reason weir.FailureReason, message string) {
+func (c *CheckpointCoordinator) abort(now time.Time, p *PendingCheckpoint, x checkpointFailure) {
 	assert.That(!p.disposed && p.stage != atLink, "checkpoint %d cannot be aborted", p.id)
+	assert.That(x.reason != weir.CheckpointSubsumed || !p.kind.IsSavepoint(), "savepoint %d cannot be subsumed", p.id)
 	c.remove(p)
 	if t := c.triggering; t != nil && t.checkpoint == p {
 		c.triggering = nil
@@ -231,22 +290,31 @@ func (c *CheckpointCoordinator) abort(now time.Time, p *PendingCheckpoint, reaso
 	c.cancelExpiry(p)
 	states := p.dispose()
 	switch {
-	case p.stage == atMetadata:
+	case p.stage == atMetadata || p.stage == atLocation:
 		c.disposed = append(c.disposed, p) // what to discard depends on the answer
 	case p.stage == beforeLink:
-		c.delete(p.id, p.metadata, unlinked)
+		c.delete(DeleteCheckpoint{Checkpoint: p.id, Kind: p.kind, Metadata: p.metadata})
 	default:
-		c.discard(p.id, states)
+		c.discard(p, states)
 	}
 	s := p.statistics(now)
-	s.Status, s.Reason, s.Message = Failed, reason, message
+	s.Status, s.Reason, s.Message = Failed, x.reason, x.message
 	c.history.add(s)
 	c.emit(CheckpointEnded{Statistics: s})
-	c.emit(c.failures.failed(p.id, reason, message)...)
+	c.failed(x)
 	if p.request != 0 {
-		c.emit(RequestEnded{Request: p.request, Checkpoint: p.id, Reason: reason, Message: message})
+		c.emit(RequestEnded{Request: p.request, Checkpoint: p.id, Reason: x.reason, Message: x.message})
 	}
-	c.emit(NotifyAborted{Checkpoint: p.id, Tasks: p.plan.Wait, LatestCompleted: c.completed.latestOwned()})
+	c.emit(NotifyAborted{Checkpoint: p.id, Tasks: p.plan.Wait, LatestCompleted: c.notified})
+}
+
+// failed tells the failure counter. What that wants of the job comes last in the step.
+func (c *CheckpointCoordinator) failed(x checkpointFailure) {
+	alarm, fail := c.failures.failed(x)
+	c.emit(alarm...)
+	if fail != nil {
+		c.failJob = fail
+	}
 }
 
 func (c *CheckpointCoordinator) remove(p *PendingCheckpoint) {
@@ -256,27 +324,22 @@ func (c *CheckpointCoordinator) remove(p *PendingCheckpoint) {
 	c.roomMade = true
 }
 
-// discard deletes the state of an aborted checkpoint.
-func (c *CheckpointCoordinator) discard(id weir.CheckpointID, states []TaskState) {
-	if len(states) == 0 {
+// discard deletes the state of an aborted checkpoint. A savepoint's location goes too.
+func (c *CheckpointCoordinator) discard(p *PendingCheckpoint, states []TaskState) {
+	if len(states) == 0 && !p.kind.IsSavepoint() {
 		return
 	}
 	c.lastCleanup++
 	c.cleaning[c.lastCleanup] = struct{}{}
-	c.emit(DiscardState{Cleanup: c.lastCleanup, Checkpoint: id, States: states})
+	c.emit(DiscardState{Cleanup: c.lastCleanup, Checkpoint: p.id, Kind: p.kind, Location: p.location, States: states})
 }
 
-// Whether a snapshot that is deleted has a link.
-const (
-	unlinked = false
-	linked   = true
-)
-
 // delete removes a snapshot with its metadata file.
-func (c *CheckpointCoordinator) delete(id weir.CheckpointID, metadata string, hasLink bool) {
+func (c *CheckpointCoordinator) delete(d DeleteCheckpoint) {
 	c.lastCleanup++
-	c.cleaning[c.lastCleanup] = struct{}{}
-	c.emit(DeleteCheckpoint{Cleanup: c.lastCleanup, Checkpoint: id, Metadata: metadata, Linked: hasLink})
+	d.Cleanup = c.lastCleanup
+	c.cleaning[d.Cleanup] = struct{}{}
+	c.emit(d)
 }
 
 // cancelExpiry takes the expiry timer back, if it is armed.

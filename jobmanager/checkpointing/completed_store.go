@@ -15,10 +15,16 @@ type CompletedCheckpoint struct {
 	Metadata  string // blob name of its _metadata, or the path it was started from
 	Bytes     int64
 	Completed time.Time
-	// Owned says that the snapshot is ours: a link of this job's chain, deleted when
-	// it is subsumed. A savepoint, and what the job was started from without
-	// claiming it, is not.
+	// Owned says that the snapshot is ours to delete when it is subsumed: a checkpoint
+	// of this job, or what it was started from and took over (CLAIM). A savepoint, and
+	// what the job was started from without claiming it, is not.
 	Owned bool
+	// Foreign says that it was not taken of this job, which was started from it: it has
+	// no link in the chain, and its id says nothing to this job's tasks.
+	Foreign bool
+	// Shared are the files of the shared directory that it names, where it is known
+	// from the chain (Restored).
+	Shared []string
 }
 
 // CompletedCheckpointStore is the list of completed snapshots, and the choice of
@@ -44,20 +50,31 @@ func (s *CompletedCheckpointStore) Latest() (CompletedCheckpoint, bool) {
 	return s.list[len(s.list)-1], true
 }
 
-// latestOwned is the newest id of this job's own, or NoCheckpoint. Ids of foreign
-// snapshots say nothing to this job's tasks.
-func (s *CompletedCheckpointStore) latestOwned() weir.CheckpointID {
+// latestOfJob is the newest id of this job's own, or NoCheckpoint: a checkpoint's, or
+// that of the savepoint of a stop.
+func (s *CompletedCheckpointStore) latestOfJob() weir.CheckpointID {
 	for _, c := range slices.Backward(s.list) {
-		if c.Owned {
+		if !c.Foreign {
 			return c.ID
 		}
 	}
 	return weir.NoCheckpoint
 }
 
-// owns says whether the store holds this checkpoint as its own.
-func (s *CompletedCheckpointStore) owns(id weir.CheckpointID) bool {
-	return slices.ContainsFunc(s.list, func(c CompletedCheckpoint) bool { return c.Owned && c.ID == id })
+// lowest is the oldest snapshot that is kept, by id.
+func (s *CompletedCheckpointStore) lowest() weir.CheckpointID {
+	low := weir.NoCheckpoint
+	for i, c := range s.list {
+		if i == 0 || c.ID < low {
+			low = c.ID
+		}
+	}
+	return low
+}
+
+// holds says whether the store holds this checkpoint as this job's own.
+func (s *CompletedCheckpointStore) holds(id weir.CheckpointID) bool {
+	return slices.ContainsFunc(s.list, func(c CompletedCheckpoint) bool { return !c.Foreign && c.ID == id })
 }
 
 // Add appends a snapshot and returns those that are not kept any more, oldest first.

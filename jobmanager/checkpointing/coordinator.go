@@ -17,6 +17,8 @@ type Config struct {
 	Options Options
 	// Operators are those with a coordinator (sources), in order of the graph.
 	Operators []weir.OperatorID
+	// Hooks are the names of the master hooks.
+	Hooks []string
 	// Rand draws the first periodic delay; required.
 	Rand *rand.Rand
 }
@@ -28,9 +30,13 @@ type CheckpointCoordinator struct {
 	decider   *CheckpointRequestDecider
 	scheduler periodicScheduler
 	completed *CompletedCheckpointStore
-	history   history
-	failures  failureCounter
-	expired   expiredIDs
+	// notified is the newest checkpoint whose completion tasks are told of, or
+	// NoCheckpoint.
+	notified weir.CheckpointID
+	shared   *SharedStateRegistry
+	history  history
+	failures failureCounter
+	expired  expiredIDs
 
 	shut     bool   // Shutdown came: nothing is started or accepted any more
 	overtook string // why another leader acts; empty: we do
@@ -41,8 +47,8 @@ type CheckpointCoordinator struct {
 
 	pending []*PendingCheckpoint // by id
 	linking *PendingCheckpoint   // of pending: its link is being added; or nil
-	// disposed were aborted while their metadata was being written. What is
-	// discarded depends on the answer.
+	// disposed were aborted while their metadata was being written, or their location
+	// made. What is discarded depends on the answer.
 	disposed []*PendingCheckpoint
 	lastID   weir.CheckpointID // the largest id ever taken
 
@@ -54,6 +60,7 @@ type CheckpointCoordinator struct {
 
 	out      []Action // of the step under way
 	roomMade bool     // in it: the decider is asked at its end
+	failJob  *FailJob // in it: the job is to be failed
 }
 
 // New returns a coordinator that has done nothing yet.
@@ -63,13 +70,15 @@ func New(c Config) *CheckpointCoordinator {
 		decider:   NewCheckpointRequestDecider(c.Options),
 		scheduler: newPeriodicScheduler(c.Options),
 		completed: NewCompletedCheckpointStore(c.Options.Retained),
+		failures:  failureCounter{tolerable: c.Options.TolerableFailures},
+		shared:    NewSharedStateRegistry(),
 		cleaning:  map[CleanupID]struct{}{},
 	}
 }
 
 // Step takes an event and returns what to do, in order.
 func (c *CheckpointCoordinator) Step(now time.Time, ev Event) []Action {
-	c.out, c.roomMade = nil, false
+	c.out, c.roomMade, c.failJob = nil, false, nil
 	if c.overtook != "" {
 		c.note("stopped acting: %s", ev)
 		return c.out
@@ -77,6 +86,9 @@ func (c *CheckpointCoordinator) Step(now time.Time, ev Event) []Action {
 	c.dispatch(now, ev)
 	if c.roomMade {
 		c.examine(now)
+	}
+	if c.failJob != nil {
+		c.emit(*c.failJob)
 	}
 	if assert.Enabled {
 		c.check()
@@ -89,31 +101,50 @@ func (c *CheckpointCoordinator) dispatch(now time.Time, ev Event) {
 	switch ev := ev.(type) {
 	case Restored:
 		c.restored(ev)
+	case StateRestored:
+		ev.From.At = now
+		c.history.restored(ev.From)
 	case TasksRunning:
 		c.tasksRunning(now)
 	case TasksStopped:
-		c.stop(now, weir.CheckpointCoordinatorSuspend, "the job does not run any more")
+		c.stop(now, weir.CheckpointCoordinatorSuspend, "the periodic scheduler was stopped")
 	case JobFailover:
 		c.stop(now, weir.JobFailoverRegion, "the job is restarted")
 	case Shutdown:
 		c.stop(now, weir.CheckpointCoordinatorShutdown, "the job has ended")
 		c.shut = true
 	case AttemptFailed:
-		c.abortAwaiting(now, ev.Attempt, weir.TaskFailure, "%s failed")
+		c.abortAwaiting(now, ev.Attempt, weir.TaskFailure, fmt.Sprintf("%s failed", ev.Attempt))
 	case AttemptFinished:
-		c.abortAwaiting(now, ev.Attempt, weir.CheckpointDeclinedTaskClosing, "%s finished without it")
+		c.abortAwaiting(now, ev.Attempt, weir.CheckpointDeclinedTaskClosing, fmt.Sprintf("%s finished without it", ev.Attempt))
 	case TimerFired:
 		c.timerFired(now, ev.Key)
 	case Requested:
 		c.requested(now, ev)
 	case BacklogChanged:
 		c.backlogChanged(now, ev)
+	case EndOfData:
+		c.endOfDataReached(now)
+	case IntervalChanged:
+		c.intervalChanged(now, ev)
+	default:
+		c.answered(now, ev)
+	}
+}
+
+// answered gives an answer to an action to whom it concerns.
+func (c *CheckpointCoordinator) answered(now time.Time, ev Event) {
+	switch ev := ev.(type) {
 	case PlanCalculated:
 		c.planCalculated(now, ev)
 	case IDTaken:
 		c.idTaken(now, ev)
 	case IDFailed:
 		c.idFailed(now, ev)
+	case LocationInitialized:
+		c.locationInitialized(now, ev)
+	case LocationFailed:
+		c.locationFailed(now, ev)
 	case CoordinatorSnapshotted:
 		c.coordinatorSnapshotted(now, ev)
 	case CoordinatorFailed:
@@ -137,7 +168,11 @@ func (c *CheckpointCoordinator) dispatch(now time.Time, ev Event) {
 	case CleanupEnded:
 		c.cleanupEnded(ev.Cleanup)
 	case HookCompleted:
-		c.note("master hooks are not supported yet: %s", ev)
+		c.hookCompleted(now, ev)
+	case HookFailed:
+		c.hookFailed(now, ev)
+	default:
+		assert.That(false, "an event that nobody takes", ev)
 	}
 }
 
@@ -154,10 +189,8 @@ func (c *CheckpointCoordinator) Linking() bool { return c.linking != nil }
 
 // Statistics is a copy for outsiders.
 func (c *CheckpointCoordinator) Statistics(now time.Time) Statistics {
-	s := Statistics{
-		Completed: c.history.completed, Failed: c.history.failed, Pending: int64(len(c.pending)),
-		Restored: c.history.restored,
-	}
+	s := c.history.statistics()
+	s.Pending = int64(len(c.pending))
 	for _, p := range slices.Backward(c.pending) {
 		ps := p.statistics(now)
 		ps.Subtasks = slices.Clone(ps.Subtasks) // acknowledgements still change them
@@ -169,13 +202,19 @@ func (c *CheckpointCoordinator) Statistics(now time.Time) Statistics {
 	return s
 }
 
+// Pending is the number of pending snapshots.
+func (c *CheckpointCoordinator) Pending() int { return len(c.pending) }
+
+// Options are those in force: the interval may have been changed.
+func (c *CheckpointCoordinator) Options() Options { return c.config.Options }
+
 func (c *CheckpointCoordinator) restored(ev Restored) {
 	c.completed = NewCompletedCheckpointStore(c.config.Options.Retained, ev.Completed...)
-	c.lastID = max(c.lastID, c.completed.latestOwned())
-	c.history.restored = weir.NoCheckpoint
-	if latest, ok := c.completed.Latest(); ok {
-		c.history.restored = latest.ID
+	for _, done := range ev.Completed {
+		c.shared.Restore(done)
 	}
+	c.notified = c.completed.latestOfJob()
+	c.lastID = max(c.lastID, c.notified)
 }
 
 func (c *CheckpointCoordinator) tasksRunning(now time.Time) {
@@ -197,16 +236,19 @@ func (c *CheckpointCoordinator) stop(now time.Time, reason weir.FailureReason, m
 	}
 	for _, p := range slices.Clone(c.pending) {
 		if p.stage != atLink {
-			c.abort(now, p, reason, message)
+			c.abort(now, p, failureOf(p, reason, message))
 		}
 	}
 }
 
 // abortAwaiting aborts what cannot complete without this attempt (behaviour §5.6).
-func (c *CheckpointCoordinator) abortAwaiting(now time.Time, a weir.AttemptID, reason weir.FailureReason, format string) {
+func (c *CheckpointCoordinator) abortAwaiting(now time.Time, a weir.AttemptID, reason weir.FailureReason, message string) {
+	if c.triggering != nil {
+		c.triggering.lose(a, reason, message)
+	}
 	for _, p := range slices.Clone(c.pending) {
 		if p.Awaits(a) {
-			c.abort(now, p, reason, fmt.Sprintf(format, a))
+			c.abort(now, p, failureOf(p, reason, message))
 		}
 	}
 }
@@ -216,7 +258,7 @@ func (c *CheckpointCoordinator) timerFired(now time.Time, key TimerKey) {
 		if p := c.find(key.Checkpoint); p != nil && p.expires {
 			p.expires = false
 			c.expired.add(p.id)
-			c.abort(now, p, weir.CheckpointExpired, fmt.Sprintf("not complete after %s: waiting for %s", c.config.Options.Timeout, p.lacking()))
+			c.abort(now, p, failureOf(p, weir.CheckpointExpired, fmt.Sprintf("not complete after %s: waiting for %s", c.config.Options.Timeout, p.lacking())))
 		}
 		return
 	}
@@ -229,16 +271,39 @@ func (c *CheckpointCoordinator) timerFired(now time.Time, key TimerKey) {
 }
 
 func (c *CheckpointCoordinator) requested(now time.Time, ev Requested) {
-	r := CheckpointRequest{Request: ev.Request, Kind: ev.Kind, At: now}
+	r := CheckpointRequest{Request: ev.Request, Kind: ev.Kind, Location: ev.Location, At: now}
 	switch {
-	case ev.Kind.IsSavepoint():
-		c.note("savepoints are not supported yet: %s", ev)
-		c.refuse(RefusedRequest{r, weir.TriggerCheckpointFailure}, "savepoints are not supported yet")
 	case c.shut:
 		c.refuse(RefusedRequest{r, weir.CheckpointCoordinatorShutdown}, "the job has ended")
+	case ev.Kind > weir.TerminateSavepoint:
+		c.refuse(RefusedRequest{r, weir.TriggerCheckpointFailure}, ev.Kind.String()+" is no kind of snapshot")
+	case ev.Kind.IsSavepoint() && ev.Location == "":
+		c.refuse(RefusedRequest{r, weir.TriggerCheckpointFailure}, "a savepoint needs a location")
+	case !ev.Kind.IsSavepoint() && ev.Location != "":
+		c.refuse(RefusedRequest{r, weir.TriggerCheckpointFailure}, "a checkpoint has a location of its own")
 	default:
+		r.Forced = ev.Kind.IsSavepoint() && !c.config.Options.Unaligned
 		c.submit(now, r)
 	}
+}
+
+// endOfDataReached requests a checkpoint at once: all tasks wait for it.
+func (c *CheckpointCoordinator) endOfDataReached(now time.Time) {
+	if c.shut {
+		c.note("shut down: end of data")
+		return
+	}
+	c.submit(now, CheckpointRequest{Kind: weir.Checkpoint, At: now})
+}
+
+func (c *CheckpointCoordinator) intervalChanged(now time.Time, ev IntervalChanged) {
+	o, err := c.config.Options.WithInterval(ev.Interval)
+	if err != nil {
+		c.note("%s: %s", ev, err)
+		return
+	}
+	c.config.Options = o
+	c.emit(c.scheduler.setOptions(now, o)...)
 }
 
 func (c *CheckpointCoordinator) backlogChanged(now time.Time, ev BacklogChanged) {

@@ -18,8 +18,9 @@ import (
 // cases. The script plays the core and the shell: plans are calculated at once over
 // the graph; timers fire when "advance" passes them; all other answers are commands.
 //
-//	new [interval=D] [pause=D] [timeout=D] [retained=N] [concurrent=N] [backlog=D] [operators=N] [restored=ID,… | foreign=ID]
+//	new [interval=D] [pause=D] [timeout=D] [retained=N] [concurrent=N] [backlog=D] [operators=N] [restored=ID,… | foreign=ID | claimed=ID]
 //	    [at-least-once] [unaligned[=D]]   the barriers; D: how long they align first
+//	    [tolerable=N] [hooks=N] [union=VERTEX]
 //	    graph as in TestPlan
 //	advance D [late]             moves the clock; late: due timers fire only at its end
 //	status STATUS SUBTASK…       changes the graph
@@ -27,9 +28,11 @@ import (
 //	failed S, finished S         an attempt ended
 //	id ID, noid REASON           for the trigger under way
 //	coordinator I ID, nocoordinator I ID, untriggered S ID
-//	ack S ID [file] [channel=FILE] [bytes=N], decline S ID REASON
+//	ack S ID [file[=FILE]] [channel=FILE] [bytes=N] [finished], decline S ID REASON
+//	located ID, unlocated ID REASON, hook I ID, nohook I ID
 //	written ID, unwritten ID, linked ID, unlinked ID
-//	cleaned N, request N [savepoint], backlog I BOOL, hook ID
+//	cleaned N, request N [KIND [nowhere]], backlog I BOOL
+//	end-of-data, interval D, started-from ID
 //	statistics
 //
 // S is a subtask such as src0, or src0#2 for another attempt of it, or other:src0
@@ -82,6 +85,7 @@ func newRig(t *testing.T, td *datadriven.TestData) *rig {
 	o.Retained = arg(t, td, "retained", o.Retained)
 	o.MaxConcurrent = arg(t, td, "concurrent", 1)
 	o.Unaligned = td.HasArg("unaligned")
+	o.TolerableFailures = arg(t, td, "tolerable", Unlimited)
 	duration("unaligned", &o.AlignedTimeout)
 	if td.HasArg("at-least-once") {
 		o.Mode = AtLeastOnce
@@ -93,13 +97,20 @@ func newRig(t *testing.T, td *datadriven.TestData) *rig {
 	for i := range arg(t, td, "operators", 0) {
 		config.Operators = append(config.Operators, operatorNamed(i))
 	}
+	for i := range arg(t, td, "hooks", 0) {
+		config.Hooks = append(config.Hooks, fmt.Sprintf("hook%d", i))
+	}
 	r := &rig{c: New(config), now: epoch, timers: map[TimerKey]time.Time{}}
 	r.view, r.names = parseGraph(t, td.Input)
+	var union string
+	if td.MaybeScanArgs(t, "union", &union) {
+		r.view[slices.Index(r.names, union)].UnionState = true
+	}
 	var restored Restored
 	for _, a := range td.CmdArgs {
 		for _, v := range a.Vals {
-			if n, err := strconv.Atoi(v); err == nil && (a.Key == "restored" || a.Key == "foreign") {
-				restored.Completed = append(restored.Completed, CompletedCheckpoint{ID: weir.CheckpointID(n), Owned: a.Key == "restored"})
+			if n, err := strconv.Atoi(v); err == nil && (a.Key == "restored" || a.Key == "foreign" || a.Key == "claimed") {
+				restored.Completed = append(restored.Completed, CompletedCheckpoint{ID: weir.CheckpointID(n), Owned: a.Key != "foreign", Foreign: a.Key != "restored"})
 			}
 		}
 	}
@@ -211,7 +222,10 @@ func (r *rig) run(t *testing.T, td *datadriven.TestData) string {
 		}
 	case "statistics":
 		s := r.c.Statistics(r.now)
-		r.out = append(r.out, fmt.Sprintf("completed %d, failed %d, pending %d, restored %d", s.Completed, s.Failed, s.Pending, s.Restored))
+		r.out = append(r.out, fmt.Sprintf("completed %d, failed %d, pending %d", s.Completed, s.Failed, s.Pending))
+		if s.Restored != nil {
+			r.out = append(r.out, fmt.Sprintf("restored %d times, at %s from %s %d", s.Restores, s.Restored.At.Sub(epoch), s.Restored.Kind, s.Restored.Checkpoint))
+		}
 		for _, ch := range s.Recent {
 			r.out = append(r.out, ch.String())
 		}
@@ -262,9 +276,12 @@ func (r *rig) event(t *testing.T, td *datadriven.TestData) Event {
 	case "ack":
 		ev := Acknowledged{Attempt: r.attempt(t, word(0)), Checkpoint: id(1)}
 		ev.Metrics.StateBytes = int64(arg(t, td, "bytes", 10))
-		if td.HasArg("file") {
+		if file, ok := argOf(td, "file"); ok && len(file.Vals) > 0 {
+			ev.State = stateIn(file.Vals[0])
+		} else if ok {
 			ev.State = stateIn(fmt.Sprintf("chk-%d/%s", ev.Checkpoint, word(0)))
 		}
+		ev.State.Finished = td.HasArg("finished")
 		var channel string
 		if td.MaybeScanArgs(t, "channel", &channel) {
 			ev.State.Channels = channelsIn(channel)
@@ -291,18 +308,45 @@ func (r *rig) answer(t *testing.T, td *datadriven.TestData, id func(int) weir.Ch
 	case "cleaned":
 		return CleanupEnded{CleanupID(id(0))}
 	case "request":
-		kind := weir.Checkpoint
-		if td.HasArg("savepoint") {
-			kind = weir.Savepoint
-		}
-		return Requested{RequestID(id(0)), kind}
+		return r.request(t, td, RequestID(id(0)))
 	case "backlog":
 		return BacklogChanged{operatorNamed(int(id(0))), td.CmdArgs[1].Key == "true"}
 	case "hook":
-		return HookCompleted{id(0), "master"}
+		return HookCompleted{id(1), "hook" + td.CmdArgs[0].Key, []byte("state")}
+	case "nohook":
+		return HookFailed{id(1), "hook" + td.CmdArgs[0].Key, "boom"}
+	case "located":
+		return LocationInitialized{id(0)}
+	case "unlocated":
+		return LocationFailed{id(0), reason(t, td.CmdArgs[1].Key), "permission denied"}
+	case "end-of-data":
+		return EndOfData{}
+	case "started-from":
+		return StateRestored{RestoredSnapshot{Checkpoint: id(0)}}
+	case "interval":
+		d, err := time.ParseDuration(td.CmdArgs[0].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return IntervalChanged{d}
 	}
 	td.Fatalf(t, "unknown command %s", td.Cmd)
 	return nil
+}
+
+// request reads the kind of a snapshot; a savepoint has a location.
+func (r *rig) request(t *testing.T, td *datadriven.TestData, id RequestID) Event {
+	t.Helper()
+	ev := Requested{Request: id}
+	for kind := weir.Checkpoint; kind <= weir.TerminateSavepoint; kind++ {
+		if td.HasArg(kind.String()) {
+			ev.Kind = kind
+		}
+	}
+	if ev.Kind.IsSavepoint() && !td.HasArg("nowhere") {
+		ev.Location = fmt.Sprintf("sp-%d", id)
+	}
+	return ev
 }
 
 type permit weir.CheckpointID

@@ -2,6 +2,7 @@ package checkpointing
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -19,11 +20,16 @@ type (
 	// Restored is the first event: what the chain holds (or the snapshot that the job
 	// was started from), oldest first. It is repeated only if the chain was read anew.
 	Restored struct{ Completed []CompletedCheckpoint }
+	// StateRestored says that tasks are about to start from a snapshot. It is for
+	// statistics.
+	StateRestored struct{ From RestoredSnapshot }
 	// TasksRunning says that all tasks of the job run: the periodic scheduler starts.
 	// It stops what was pending before.
 	TasksRunning struct{}
-	// TasksStopped says that the job is not running any more, for another reason than
-	// a failover (cancel, suspend): pending checkpoints are aborted.
+	// TasksStopped stops the periodic scheduler, for another reason than a failover:
+	// the job is cancelled or suspended, or a stop-with-savepoint begins, which takes
+	// its savepoint with Requested next and, if that fails, lets the scheduler go on
+	// with TasksRunning. What is pending or waits is aborted, savepoints included.
 	TasksStopped struct{}
 	// JobFailover says that tasks are about to be cancelled and restored. The
 	// scheduler stops; TasksRunning starts it again.
@@ -37,11 +43,23 @@ type (
 	AttemptFinished struct{ Attempt weir.AttemptID }
 	// TimerFired answers an ArmTimer.
 	TimerFired struct{ Key TimerKey }
-	// Requested asks for a checkpoint by hand. It is answered by RequestEnded.
+	// Requested asks for a snapshot by hand. It is answered by RequestEnded, once.
+	// Checkpoint is as configured, FullCheckpoint shares no file with an earlier one.
 	Requested struct {
-		Request RequestID // chosen by the caller, not 0
+		Request RequestID // chosen by the caller, not 0, not in use
 		Kind    weir.SnapshotKind
+		// Location is where the files of a savepoint go, which must not be in use; it
+		// is required for savepoints. Checkpoints have a place of their own.
+		Location string
 	}
+	// EndOfData says that every task of the job has reached the end of its data and
+	// waits for a last checkpoint: one is requested at once (behaviour §13). If that
+	// fails the event is to be repeated.
+	EndOfData struct{}
+	// IntervalChanged sets the periodic interval of a running job, and the one during
+	// backlog with it if that was not set. It was checked with
+	// [Options.WithInterval]; 0 means no periodic checkpoints.
+	IntervalChanged struct{ Interval time.Duration }
 	// BacklogChanged says that a source's operator works off a backlog, or not any more.
 	BacklogChanged struct {
 		Operator weir.OperatorID
@@ -70,6 +88,15 @@ type (
 		Trigger TriggerID
 		Reason  weir.FailureReason
 		Message string
+	}
+	// LocationInitialized answers InitializeLocation.
+	LocationInitialized struct{ Checkpoint weir.CheckpointID }
+	// LocationFailed answers InitializeLocation: nothing can be written there. Reason
+	// is IOException, or TriggerCheckpointFailure for what is no I/O error.
+	LocationFailed struct {
+		Checkpoint weir.CheckpointID
+		Reason     weir.FailureReason
+		Message    string
 	}
 	// CoordinatorSnapshotted answers SnapshotCoordinators for one operator.
 	CoordinatorSnapshotted struct {
@@ -131,10 +158,17 @@ type (
 	OvertakenByOther struct{ Message string }
 	// CleanupEnded answers DiscardState and DeleteCheckpoint, however they ended.
 	CleanupEnded struct{ Cleanup CleanupID }
-	// HookCompleted is reserved for master hooks; it is answered by a Note.
+	// HookCompleted answers CallHooks for one master hook.
 	HookCompleted struct {
 		Checkpoint weir.CheckpointID
 		Hook       string
+		State      []byte // may be empty
+	}
+	// HookFailed answers CallHooks for one master hook: it has no state.
+	HookFailed struct {
+		Checkpoint weir.CheckpointID
+		Hook       string
+		Message    string
 	}
 )
 
@@ -163,59 +197,9 @@ func (LinkFailed) event()             {}
 func (OvertakenByOther) event()       {}
 func (CleanupEnded) event()           {}
 func (HookCompleted) event()          {}
-
-func (e Restored) String() string {
-	return fmt.Sprintf("restored %d completed", len(e.Completed))
-}
-func (TasksRunning) String() string      { return "tasks running" }
-func (TasksStopped) String() string      { return "tasks stopped" }
-func (JobFailover) String() string       { return "job failover" }
-func (Shutdown) String() string          { return "shutdown" }
-func (e AttemptFailed) String() string   { return fmt.Sprintf("attempt %s failed", e.Attempt) }
-func (e AttemptFinished) String() string { return fmt.Sprintf("attempt %s finished", e.Attempt) }
-func (e TimerFired) String() string      { return fmt.Sprintf("timer %s fired", e.Key) }
-func (e Requested) String() string       { return fmt.Sprintf("request %d for a %s", e.Request, e.Kind) }
-func (e BacklogChanged) String() string {
-	return fmt.Sprintf("backlog of %.8s: %t", e.Operator, e.Backlog)
-}
-
-func (e PlanCalculated) String() string {
-	if e.Plan == nil {
-		return fmt.Sprintf("no plan for trigger %d: %s: %s", e.Trigger, e.Reason, e.Message)
-	}
-	return fmt.Sprintf("plan for trigger %d: %d to trigger, %d to wait for", e.Trigger, len(e.Plan.Trigger), len(e.Plan.Wait))
-}
-func (e IDTaken) String() string { return fmt.Sprintf("id %d for trigger %d", e.Checkpoint, e.Trigger) }
-func (e IDFailed) String() string {
-	return fmt.Sprintf("no id for trigger %d: %s: %s", e.Trigger, e.Reason, e.Message)
-}
-func (e CoordinatorSnapshotted) String() string {
-	return fmt.Sprintf("coordinator %.8s snapshotted %d: %d bytes", e.Operator, e.Checkpoint, len(e.State))
-}
-func (e CoordinatorFailed) String() string {
-	return fmt.Sprintf("coordinator %.8s failed %d: %s", e.Operator, e.Checkpoint, e.Message)
-}
-func (e TriggerFailed) String() string {
-	return fmt.Sprintf("trigger of %d at %s failed: %s", e.Checkpoint, e.Attempt, e.Message)
-}
-func (e Acknowledged) String() string {
-	return fmt.Sprintf("%s acknowledged %d", e.Attempt, e.Checkpoint)
-}
-func (e Declined) String() string {
-	return fmt.Sprintf("%s declined %d: %s: %s", e.Attempt, e.Checkpoint, e.Reason, e.Message)
-}
-func (e MetadataWritten) String() string {
-	return fmt.Sprintf("metadata of %d written: %s, %d bytes", e.Checkpoint, e.Metadata, e.Bytes)
-}
-func (e MetadataFailed) String() string {
-	return fmt.Sprintf("metadata of %d failed: %s", e.Checkpoint, e.Message)
-}
-func (e LinkAdded) String() string { return fmt.Sprintf("link of %d added", e.Checkpoint) }
-func (e LinkFailed) String() string {
-	return fmt.Sprintf("link of %d failed: %s", e.Checkpoint, e.Message)
-}
-func (e OvertakenByOther) String() string { return "overtaken by another leader: " + e.Message }
-func (e CleanupEnded) String() string     { return fmt.Sprintf("cleanup %d ended", e.Cleanup) }
-func (e HookCompleted) String() string {
-	return fmt.Sprintf("hook %q completed for %d", e.Hook, e.Checkpoint)
-}
+func (StateRestored) event()          {}
+func (EndOfData) event()              {}
+func (IntervalChanged) event()        {}
+func (LocationInitialized) event()    {}
+func (LocationFailed) event()         {}
+func (HookFailed) event()             {}

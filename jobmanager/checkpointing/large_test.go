@@ -24,7 +24,7 @@ func large(tb testing.TB, n int) (l *ledger, attempts []weir.AttemptID) {
 
 // checkpoint takes a whole checkpoint through l.
 func checkpoint(l *ledger, attempts []weir.AttemptID) {
-	l.c.Step(l.now, Requested{1, weir.Checkpoint})
+	l.c.Step(l.now, Requested{Request: 1})
 	l.c.Step(l.now, PlanFor(l.c.lastTrigger, l.view, l.c.config.Options))
 	id := l.c.lastID + 1
 	l.c.Step(l.now, IDTaken{l.c.lastTrigger, id})

@@ -27,6 +27,8 @@ type ledger struct {
 	linked   map[weir.CheckpointID]bool                   // by the world
 	written  map[weir.CheckpointID][]string               // files in the metadata
 	files    map[string]string                            // sent, owned, discarded, left
+	kinds    map[weir.CheckpointID]weir.SnapshotKind      // of savepoints
+	located  map[weir.CheckpointID]bool                   // savepoints whose location was made
 	shared   map[string]weir.CheckpointID                 // files of in-flight data that are there, or come again
 	plan     *CheckpointPlan                              // of the trigger under way
 	linking  int                                          // links being added
@@ -48,8 +50,8 @@ func newLedger(t fataler, o Options, operators int, view []VertexView) *ledger {
 		acked: map[weir.CheckpointID][]weir.AttemptID{}, awaited: map[weir.CheckpointID][]weir.AttemptID{},
 		ended: map[weir.CheckpointID]CheckpointStatus{}, notified: map[weir.CheckpointID]bool{},
 		linked: map[weir.CheckpointID]bool{}, written: map[weir.CheckpointID][]string{}, files: map[string]string{},
-		shared: map[string]weir.CheckpointID{},
-		fail:   func(string, weir.CheckpointID) bool { return false },
+		shared: map[string]weir.CheckpointID{}, kinds: map[weir.CheckpointID]weir.SnapshotKind{}, located: map[weir.CheckpointID]bool{},
+		fail: func(string, weir.CheckpointID) bool { return false },
 	}
 }
 
@@ -65,6 +67,8 @@ func (l *ledger) step(ev Event) {
 		l.linked[ev.Checkpoint] = true
 	case LinkFailed:
 		l.linking--
+	case LocationInitialized:
+		l.located[ev.Checkpoint] = true
 	case MetadataWritten:
 		l.files[ev.Metadata] = "sent"
 		l.written[ev.Checkpoint] = append(l.written[ev.Checkpoint], ev.Metadata)
@@ -116,6 +120,17 @@ func (l *ledger) act(ev Event, a Action) {
 			l.t.Fatalf("%s after %s: not armed", a, ev)
 		}
 		delete(l.timers, a.Key)
+	case InitializeLocation:
+		l.kinds[a.Checkpoint] = a.Kind
+		if l.fail("location", a.Checkpoint) {
+			l.due = append(l.due, LocationFailed{a.Checkpoint, weir.IOException, "full"})
+			return
+		}
+		l.due = append(l.due, LocationInitialized{a.Checkpoint})
+	case CallHooks:
+		for _, h := range a.Hooks {
+			l.due = append(l.due, HookCompleted{a.Checkpoint, h, nil})
+		}
 	case SnapshotCoordinators:
 		for _, op := range a.Operators {
 			l.due = append(l.due, CoordinatorSnapshotted{a.Checkpoint, op, nil})
@@ -123,6 +138,9 @@ func (l *ledger) act(ev Event, a Action) {
 	case WriteMetadata:
 		l.writeMetadata(ev, a)
 	case AddLink:
+		if k := l.kinds[a.Checkpoint]; k.IsSavepoint() && !k.IsSynchronous() {
+			l.t.Fatalf("%s after %s: of a %s", a, ev, k)
+		}
 		if l.linking++; l.linking > 1 {
 			l.t.Fatalf("%s after %s: another link is being added", a, ev)
 		}
@@ -136,6 +154,9 @@ func (l *ledger) act(ev Event, a Action) {
 	case NotifyAborted:
 		l.notify(ev, a, a.Checkpoint, Failed)
 	case DiscardState:
+		if a.Location != "" {
+			delete(l.located, a.Checkpoint)
+		}
 		for _, s := range a.States {
 			for _, f := range filesOf(s.State) {
 				l.discard(ev, a, f)
@@ -150,6 +171,17 @@ func (l *ledger) act(ev Event, a Action) {
 			l.t.Fatalf("%s after %s: linked is %t", a, ev, l.linked[a.Checkpoint])
 		}
 		delete(l.linked, a.Checkpoint)
+		if a.KeepFiles {
+			if !l.kinds[a.Checkpoint].IsSynchronous() {
+				l.t.Fatalf("%s after %s", a, ev)
+			}
+			l.due = append(l.due, CleanupEnded{a.Cleanup})
+			return
+		}
+		if l.kinds[a.Checkpoint].IsSavepoint() && l.ended[a.Checkpoint] == Completed {
+			l.t.Fatalf("%s after %s: a complete savepoint", a, ev)
+		}
+		delete(l.located, a.Checkpoint)
 		for _, f := range l.written[a.Checkpoint] {
 			if a.Linked {
 				l.files[f] = "sent"
@@ -189,7 +221,11 @@ func (l *ledger) end(ev Event, a CheckpointEnded) {
 	if before, over := l.ended[s.ID]; over {
 		l.t.Fatalf("%s after %s: it had %s before", a, ev, before)
 	}
-	if (s.Status == Completed) != l.linked[s.ID] {
+	if k := l.kinds[s.ID]; k.IsSavepoint() && !k.IsSynchronous() {
+		if l.linked[s.ID] || s.Status == Completed && len(l.written[s.ID]) == 0 {
+			l.t.Fatalf("%s after %s", a, ev)
+		}
+	} else if (s.Status == Completed) != l.linked[s.ID] {
 		l.t.Fatalf("%s after %s: linked is %t", a, ev, l.linked[s.ID])
 	}
 	l.ended[s.ID] = s.Status
@@ -217,7 +253,7 @@ func (l *ledger) discard(ev Event, a Action, file string) {
 // discardShared books that a file of in-flight data is deleted: never one that a
 // checkpoint names, or will name when another subtask acknowledges.
 func (l *ledger) discardShared(ev Event, a DiscardState, file string) {
-	if l.c.find(a.Checkpoint) != nil || l.linked[a.Checkpoint] {
+	if l.c.find(a.Checkpoint) != nil || l.linked[a.Checkpoint] || l.ended[a.Checkpoint] == Completed && l.kinds[a.Checkpoint].IsSavepoint() {
 		l.t.Fatalf("%s after %s: %s is in use", a, ev, file)
 	}
 	delete(l.shared, file)
@@ -247,7 +283,7 @@ func (l *ledger) settle() {
 		}
 	}
 	for id := range l.ended {
-		if !l.notified[id] {
+		if k := l.kinds[id]; l.notified[id] == (l.ended[id] == Completed && k.IsSavepoint() && !k.IsSynchronous()) {
 			l.t.Fatalf("nobody was told of the end of %d", id)
 		}
 	}
@@ -257,12 +293,17 @@ func (l *ledger) settle() {
 		}
 	}
 	for file, id := range l.shared {
-		if !l.linked[id] {
+		if !l.linked[id] && !(l.kinds[id].IsSavepoint() && l.ended[id] == Completed) {
 			l.t.Fatalf("file %s of checkpoint %d, which %s, is nobody's", file, id, l.ended[id])
 		}
 	}
 	if len(l.timers) > 0 || l.c.Linking() || len(l.c.pending) > 0 || len(l.c.disposed) > 0 {
 		l.t.Fatalf("timers %v, linking %t, pending %d, disposed %d", l.timers, l.c.Linking(), len(l.c.pending), len(l.c.disposed))
+	}
+	for id := range l.located {
+		if l.ended[id] != Completed {
+			l.t.Fatalf("the location of savepoint %d is left", id)
+		}
 	}
 	retained := 0
 	for range l.linked {
@@ -273,9 +314,17 @@ func (l *ledger) settle() {
 	}
 }
 
+// dir is where the files of a snapshot lie.
+func (l *ledger) dir(id weir.CheckpointID) string {
+	if l.kinds[id].IsSavepoint() {
+		return fmt.Sprintf("sp-%d", id)
+	}
+	return fmt.Sprintf("chk-%d", id)
+}
+
 // withChannels adds in-flight data in a file that subtasks share.
-func withChannels(s weir.TaskStateSnapshot, id weir.CheckpointID, a weir.AttemptID) weir.TaskStateSnapshot {
-	s.Channels = channelsIn(fmt.Sprintf("chk-%d/channels-%d", id, a.Subtask))
+func (l *ledger) withChannels(s weir.TaskStateSnapshot, id weir.CheckpointID, a weir.AttemptID) weir.TaskStateSnapshot {
+	s.Channels = channelsIn(fmt.Sprintf("%s/channels-%d", l.dir(id), a.Subtask))
 	return s
 }
 
@@ -331,13 +380,13 @@ func replay(t *testing.T, failing string, prefix []int) (*ledger, int) {
 	l := newLedger(t, o, 0, view)
 	l.fail = func(what string, _ weir.CheckpointID) bool { return what == failing }
 	l.step(TasksRunning{})
-	l.step(Requested{1, weir.Checkpoint})
+	l.step(Requested{Request: 1})
 	l.answer(0) // the id
 	var moves []func()
 	for v := range view {
 		for _, s := range view[v].Subtasks {
 			moves = append(moves, func() {
-				l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: 1, State: withChannels(stateIn(s.Attempt.String()), 1, s.Attempt)})
+				l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: 1, State: l.withChannels(stateIn("chk-1/"+s.Attempt.String()), 1, s.Attempt)})
 			})
 		}
 	}

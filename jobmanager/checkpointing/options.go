@@ -38,11 +38,14 @@ type Options struct {
 	// MinPause is the least time from the end of a snapshot to the next periodic one:
 	// 0; more than 365 days counts as 365 days.
 	MinPause time.Duration
-	// MaxConcurrent is how many may be pending at a time: 1, at least 1.
+	// MaxConcurrent is how many may be pending at a time: 1, 1 to 100.
 	MaxConcurrent int
 	// Retained is how many completed ones are kept: 2, 1 to 1000.
 	Retained int
-	// TolerableFailures is how many failures in a row are tolerated: Unlimited.
+	// Retention says what becomes of them when the job ends: RetainOnCancellation.
+	Retention Retention
+	// TolerableFailures is how many failures in a row are tolerated before the job is
+	// failed: Unlimited.
 	TolerableFailures int
 	// Mode is ExactlyOnce.
 	Mode Mode
@@ -60,6 +63,10 @@ type Options struct {
 	// InlineThreshold is the size in bytes up to which state lies in the metadata
 	// file: 20 KiB, 0 to 1 MiB.
 	InlineThreshold int
+	// SavepointDir is the directory of the job's savepoints, below the JobManager's and
+	// absolute or relative to it: empty, the JobManager's itself. Who knows that one
+	// checks it.
+	SavepointDir string
 }
 
 // Defaults returns the options of a job that sets none.
@@ -74,6 +81,7 @@ const (
 	maxDuration        = 365 * 24 * time.Hour
 	minDuration        = 10 * time.Millisecond // of interval and timeout
 	maxRetained        = 1000
+	maxConcurrent      = 100
 	maxInlineThreshold = 1 << 20
 	maxSubtasksPerFile = 1000
 )
@@ -96,6 +104,15 @@ func (o Options) alignmentOf(kind weir.SnapshotKind) (weir.Alignment, time.Durat
 // minPause is the one in force (behaviour §2).
 func (o Options) minPause() time.Duration { return min(o.MinPause, maxDuration) }
 
+// WithInterval returns the options with another interval, 0 for none, or why not.
+func (o Options) WithInterval(interval time.Duration) (Options, error) {
+	o.Interval = interval
+	if interval == 0 {
+		o.BacklogInterval, o.BacklogIntervalSet = 0, false
+	}
+	return o, o.Validate()
+}
+
 // Validate reports all faults, joined.
 func (o Options) Validate() error {
 	var faults []error
@@ -111,6 +128,8 @@ func (o Options) Validate() error {
 	need(o.MaxConcurrent >= 1, keyMaxConcurrent, "%d is below 1", o.MaxConcurrent)
 	need(o.Retained >= 1 && o.Retained <= maxRetained, keyRetained, "%d is not between 1 and %d", o.Retained, maxRetained)
 	need(o.TolerableFailures >= Unlimited, keyTolerable, "%d is negative", o.TolerableFailures)
+	need(o.MaxConcurrent <= maxConcurrent, keyMaxConcurrent, "%d is above %d", o.MaxConcurrent, maxConcurrent)
+	need(o.Retention <= NoExternalized, keyRetention, "%d is unknown", o.Retention)
 	need(o.Mode <= AtLeastOnce, keyMode, "%d is unknown", o.Mode)
 	need(o.InlineThreshold >= 0 && o.InlineThreshold <= maxInlineThreshold, keyInline, "%d is not between 0 and %d bytes", o.InlineThreshold, maxInlineThreshold)
 	need(o.AlignedTimeout >= 0 && o.AlignedTimeout <= maxDuration, keyAlignedTimeout, "%s is not between 0 and 365 days", o.AlignedTimeout)

@@ -19,7 +19,7 @@ func TestOptionsAreParsed(t *testing.T) {
 		"execution.checkpointing.mode":                                          "exactly_once",
 		"execution.checkpointing.max-concurrent-checkpoints":                    "1",
 		"execution.checkpointing.num-retained":                                  "3",
-		"execution.checkpointing.tolerable-failed-checkpoints":                  "2147483647",
+		"execution.checkpointing.tolerable-failed-checkpoints":                  "3",
 		"execution.checkpointing.checkpoints-after-tasks-finish.enabled":        "false",
 		"execution.checkpointing.data-inline-threshold":                         "64 kb",
 		"execution.checkpointing.unaligned.enabled":                             "true",
@@ -27,12 +27,12 @@ func TestOptionsAreParsed(t *testing.T) {
 		"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "7",
 		"execution.checkpointing.unaligned.interruptible-timers.enabled":        "false",
 		"execution.checkpointing.unaligned.forced":                              "true",
-		"execution.checkpointing.externalized-checkpoint-retention":             "RETAIN_ON_CANCELLATION",
+		"execution.checkpointing.externalized-checkpoint-retention":             "delete_on_cancellation",
 		"restart-strategy.type":                                                 "somebody else's",
 	})
 	want := Options{
 		Interval: 5 * time.Second, BacklogInterval: time.Minute, BacklogIntervalSet: true, Timeout: 90 * time.Minute,
-		MinPause: 250 * time.Millisecond, MaxConcurrent: 1, Retained: 3, TolerableFailures: Unlimited, InlineThreshold: 64 << 10,
+		MinPause: 250 * time.Millisecond, MaxConcurrent: 1, Retained: 3, TolerableFailures: 3, Retention: DeleteOnCancellation, InlineThreshold: 64 << 10,
 		Unaligned: true, AlignedTimeout: 30 * time.Second, SubtasksPerFile: 7,
 	}
 	if err != nil || o != want {
@@ -64,12 +64,12 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		{"timeout", "0", "not between"},
 		{"min-pause", "-1s", "negative"},
 		{"mode", "AT_MOST_ONCE", "is not one of EXACTLY_ONCE, AT_LEAST_ONCE"},
-		{"max-concurrent-checkpoints", "2", "not supported yet"},
+		{"max-concurrent-checkpoints", "101", "above 100"},
 		{"max-concurrent-checkpoints", "0", "below 1"},
 		{"max-concurrent-checkpoints", "one", "invalid syntax"},
 		{"num-retained", "0", "not between 1 and 1000"},
 		{"num-retained", "1001", "not between 1 and 1000"},
-		{"tolerable-failed-checkpoints", "3", "not supported yet"},
+		{"tolerable-failed-checkpoints", "few", "invalid syntax"},
 		{"tolerable-failed-checkpoints", "-1", "negative"},
 		{"checkpoints-after-tasks-finish", "maybe", "invalid syntax"},
 		{"data-inline-threshold", "2 mb", "not between"},
@@ -81,7 +81,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		{"unaligned.max-subtasks-per-channel-state-file", "0", "not between 1 and 1000"},
 		{"incremental", "true", "not supported yet"},
 		{"dir", "/tmp", "not supported yet"},
-		{"externalized-checkpoint-retention", "DELETE_ON_CANCELLATION", "not supported yet"},
+		{"externalized-checkpoint-retention", "KEEP", "is not one of RETAIN_ON_CANCELLATION, DELETE_ON_CANCELLATION, NO_EXTERNALIZED_CHECKPOINTS"},
 	} {
 		_, err := ParseOptions(map[string]string{prefix + c.key: c.value})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), prefix+c.key) {

@@ -22,9 +22,16 @@ type periodicScheduler struct {
 }
 
 func newPeriodicScheduler(o Options) periodicScheduler {
-	s := periodicScheduler{minPause: o.minPause()}
+	var s periodicScheduler
+	s.take(o)
+	return s
+}
+
+// take sets the intervals.
+func (s *periodicScheduler) take(o Options) {
+	s.minPause, s.base, s.backlog = o.minPause(), 0, 0
 	if o.Interval == 0 {
-		return s
+		return
 	}
 	s.base = max(o.Interval, s.minPause)
 	s.backlog = s.base
@@ -33,7 +40,6 @@ func newPeriodicScheduler(o Options) periodicScheduler {
 	} else if o.BacklogIntervalSet {
 		s.backlog = max(o.BacklogInterval, s.minPause)
 	}
-	return s
 }
 
 // key names the armed timer.
@@ -91,6 +97,22 @@ func (s *periodicScheduler) postpone(now time.Time, delay time.Duration) []Actio
 func (s *periodicScheduler) setBacklog(now time.Time, backlog bool) []Action {
 	before := s.interval()
 	s.inBacklog = backlog
+	return s.changed(now, before)
+}
+
+// setOptions takes other intervals. Without any, the timer is cancelled.
+func (s *periodicScheduler) setOptions(now time.Time, o Options) []Action {
+	before := s.interval()
+	s.take(o)
+	if s.base == 0 {
+		return s.disarm()
+	}
+	return s.changed(now, before)
+}
+
+// changed moves the timer, if the interval in force is another one than before and asks
+// for a checkpoint sooner.
+func (s *periodicScheduler) changed(now time.Time, before time.Duration) []Action {
 	every := s.interval()
 	if !s.on || every == before || every == 0 {
 		return nil

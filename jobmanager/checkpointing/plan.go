@@ -45,6 +45,9 @@ type InputView struct {
 type VertexView struct {
 	Inputs   []InputView
 	Subtasks []SubtaskView
+	// UnionState says that an operator of it has state of which every subtask gets all
+	// when it is restored. No checkpoint may then miss a subtask's part.
+	UnionState bool
 }
 
 // CheckpointPlan says who takes part in a checkpoint. All lists are ordered by
@@ -59,6 +62,15 @@ type CheckpointPlan struct {
 	Finished []weir.AttemptID
 	// FullyFinished are the vertices all of whose subtasks had.
 	FullyFinished []int32
+	// Union are the vertices with union state that have not fully finished.
+	Union []UnionVertex
+}
+
+// UnionVertex is a vertex with union state in a plan.
+type UnionVertex struct {
+	Vertex   int32
+	Finished int // subtasks that had finished before
+	Subtasks int
 }
 
 // PlanError says why there is no plan.

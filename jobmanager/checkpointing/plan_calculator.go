@@ -22,6 +22,7 @@ func PlanFor(trigger TriggerID, vertices []VertexView, o Options) PlanCalculated
 func CalculatePlan(vertices []VertexView, o Options) (*CheckpointPlan, error) {
 	plan := &CheckpointPlan{}
 	running := make([]int, len(vertices)) // subtasks of each vertex that have not finished
+	awaited := 0
 	for v := range vertices {
 		for i, task := range vertices[v].Subtasks {
 			if err := mayTakePart(v, i, task.Status, o.AfterTasksFinish); err != nil {
@@ -31,10 +32,14 @@ func CalculatePlan(vertices []VertexView, o Options) (*CheckpointPlan, error) {
 				running[v]++
 			}
 		}
+		awaited += running[v]
 	}
+	plan.Wait = make([]weir.AttemptID, 0, awaited)
 	for v := range vertices {
 		if running[v] == 0 {
 			plan.FullyFinished = append(plan.FullyFinished, int32(v))
+		} else if n := len(vertices[v].Subtasks); vertices[v].UnionState {
+			plan.Union = append(plan.Union, UnionVertex{Vertex: int32(v), Finished: n - running[v], Subtasks: n})
 		}
 		for i, task := range vertices[v].Subtasks {
 			if task.Status == TaskFinished {

@@ -23,11 +23,15 @@ func TestCoordinatorKeepsItsPromises(t *testing.T) {
 		o.MinPause = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "pause")
 		o.Timeout = rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "timeout")
 		o.MaxConcurrent = rapid.IntRange(1, 3).Draw(t, "concurrent")
+		o.TolerableFailures = rapid.IntRange(-1, 2).Draw(t, "tolerable")
 		o.Retained = rapid.IntRange(1, 3).Draw(t, "retained")
 		view := []VertexView{vertexView(testJob, 0, 2), vertexView(testJob, 1, 2)}
 		view[1].Inputs = []InputView{{From: 0}}
 		l := newLedger(t, o, rapid.IntRange(0, 2).Draw(t, "operators"), view)
 		l.fail = func(string, weir.CheckpointID) bool { return rapid.IntRange(0, 9).Draw(t, "fails") == 0 }
+		if rapid.Bool().Draw(t, "hook") {
+			l.c.config.Hooks = []string{"h"}
+		}
 		l.step(Restored{})
 		l.step(TasksRunning{})
 		messages := 0
@@ -64,21 +68,31 @@ func TestCoordinatorKeepsItsPromises(t *testing.T) {
 			"ack": func(t *rapid.T) {
 				messages++
 				a, id := attempt(t), recent(t)
-				l.step(Acknowledged{Attempt: a, Checkpoint: id, State: withChannels(stateIn(fmt.Sprint(messages)), id, a)})
+				l.step(Acknowledged{Attempt: a, Checkpoint: id, State: l.withChannels(stateIn(fmt.Sprintf("%s/%d", l.dir(id), messages)), id, a)})
 			},
 			"acks": func(t *rapid.T) {
 				for id := recent(t); id <= l.id; id++ {
 					for v := range view {
 						for _, s := range view[v].Subtasks {
 							messages++
-							l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: id, State: withChannels(stateIn(fmt.Sprint(messages)), id, s.Attempt)})
+							l.step(Acknowledged{Attempt: s.Attempt, Checkpoint: id, State: l.withChannels(stateIn(fmt.Sprintf("%s/%d", l.dir(id), messages)), id, s.Attempt)})
 						}
 					}
 				}
 			},
-			"request": func(t *rapid.T) { l.step(Requested{1, weir.Checkpoint}) },
+			"request": func(t *rapid.T) {
+				ev := Requested{Request: 1, Kind: weir.SnapshotKind(rapid.IntRange(0, int(weir.TerminateSavepoint)).Draw(t, "kind"))}
+				if ev.Kind.IsSavepoint() {
+					ev.Location = "sp"
+				}
+				l.step(ev)
+			},
+			"end of data": func(*rapid.T) { l.step(EndOfData{}) },
+			"interval": func(t *rapid.T) {
+				l.step(IntervalChanged{rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second}).Draw(t, "interval")})
+			},
 			"rare": func(t *rapid.T) {
-				switch rapid.IntRange(0, 5).Draw(t, "which") {
+				switch rapid.IntRange(0, 6).Draw(t, "which") {
 				case 0:
 					l.step(Declined{attempt(t), recent(t), weir.CheckpointDeclined, ""})
 				case 1:
@@ -92,6 +106,8 @@ func TestCoordinatorKeepsItsPromises(t *testing.T) {
 					l.step(TriggerFailed{recent(t), attempt(t), ""})
 				case 4:
 					l.step(AttemptFinished{attempt(t)})
+				case 6:
+					l.step(HookFailed{recent(t), "h", ""})
 				case 5:
 					l.step(CoordinatorFailed{recent(t), operatorNamed(0), ""})
 				}
@@ -141,14 +157,14 @@ func TestSixteenExpiredAreRemembered(t *testing.T) {
 		l.step(TasksRunning{})
 		l.id = 3
 		expire := func() {
-			l.step(Requested{1, weir.Checkpoint})
+			l.step(Requested{Request: 1})
 			for len(l.due) > 0 {
 				l.answer(0)
 			}
 			l.elapse(600 * time.Second)
 		}
 		late := func() string {
-			out := l.c.Step(l.now, Acknowledged{Attempt: l.view[0].Subtasks[0].Attempt, Checkpoint: 4, State: stateIn("late")})
+			out := l.c.Step(l.now, Acknowledged{Attempt: l.view[0].Subtasks[0].Attempt, Checkpoint: 4, State: stateIn("chk-4/late")})
 			if _, ok := out[1].(DiscardState); !ok || len(out) != 2 {
 				t.Fatalf("%v", out)
 			}

@@ -13,9 +13,10 @@ const maxQueuedRequests = 1000
 
 // CheckpointRequest is a wish for a snapshot.
 type CheckpointRequest struct {
-	Request  RequestID // 0 if periodic
+	Request  RequestID // 0: nobody is to be answered
 	Kind     weir.SnapshotKind
-	Forced   bool // started in spite of others that are pending
+	Location string // of a savepoint
+	Forced   bool   // started in spite of others that are pending
 	Periodic bool
 	At       time.Time // when it was made
 	seq      uint64    // tells requests apart

@@ -27,6 +27,7 @@ const (
 	keyRetained         = "num-retained"
 	keyAfterTasksFinish = "checkpoints-after-tasks-finish"
 	keyInline           = "data-inline-threshold"
+	keySavepointDir     = "savepoint-dir"
 	keyUnaligned        = "unaligned.enabled"
 	keyAlignedTimeout   = "aligned-checkpoint-timeout"
 	keySubtasksPerFile  = "unaligned.max-subtasks-per-channel-state-file"
@@ -45,18 +46,16 @@ var fixed = map[string]string{
 	"create-subdir":                     "true",
 	"storage":                           "filesystem",
 	"dir":                               "",
-	"savepoint-dir":                     "",
 	"write-buffer-size":                 "",
 	"cleaner.parallel-mode":             "",
 	"recover-without-channel-state.checkpoint-id": "-1",
-	keyRetention: "RETAIN_ON_CANCELLATION",
-	"file-merging.across-checkpoint-boundary": "",
-	"file-merging.max-file-size":              "",
-	"file-merging.pool-blocking":              "",
-	"file-merging.max-space-amplification":    "",
-	"file-merging.max-subtasks-per-file":      "",
-	"region.max-consecutive-failures":         "",
-	"region.max-failure-ratio":                "",
+	"file-merging.across-checkpoint-boundary":     "",
+	"file-merging.max-file-size":                  "",
+	"file-merging.pool-blocking":                  "",
+	"file-merging.max-space-amplification":        "",
+	"file-merging.max-subtasks-per-file":          "",
+	"region.max-consecutive-failures":             "",
+	"region.max-failure-ratio":                    "",
 }
 
 // settled are keys of which both values are accepted and change nothing: what they
@@ -89,9 +88,6 @@ func ParseOptions(settings map[string]string) (Options, error) {
 			faults = append(faults, fmt.Errorf("%s: %w", full, err))
 		}
 	}
-	if o.MaxConcurrent > 1 && !o.Unaligned { // else Validate says more
-		faults = append(faults, fmt.Errorf("%s: %w: more than 1", prefix+keyMaxConcurrent, ErrUnsupported))
-	}
 	if err := errors.Join(faults...); err != nil {
 		return Options{}, err
 	}
@@ -121,11 +117,15 @@ func (o *Options) set(short, key, value string) (err error) {
 	case key == keyMaxConcurrent:
 		o.MaxConcurrent, err = strconv.Atoi(value)
 	case key == keyTolerable:
-		return tolerable(value)
+		o.TolerableFailures, err = parseTolerable(value)
+	case key == keyRetention:
+		o.Retention, err = parseRetention(value)
 	case key == keyRetained:
 		o.Retained, err = strconv.Atoi(value)
 	case short == keyAfterTasksFinish:
 		o.AfterTasksFinish, err = strconv.ParseBool(value)
+	case key == keySavepointDir:
+		o.SavepointDir = value
 	case key == keyInline:
 		o.InlineThreshold, err = parseSize(value)
 	case short == strings.TrimSuffix(keyUnaligned, ".enabled"):
@@ -163,21 +163,22 @@ func parseMode(value string) (Mode, error) {
 	return 0, fmt.Errorf("%q is not one of %s, %s", value, ExactlyOnce, AtLeastOnce)
 }
 
-// tolerable takes the values that mean "without limit".
-func tolerable(value string) error {
+// parseTolerable reads a number. "unlimited" and what the field writes for it, the
+// largest number of 32 bits, are without limit.
+func parseTolerable(value string) (int, error) {
 	if strings.EqualFold(value, "unlimited") {
-		return nil
+		return Unlimited, nil
 	}
 	n, err := strconv.Atoi(value)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case n < 0:
-		return fmt.Errorf("%d is negative", n)
-	case n < math.MaxInt32:
-		return fmt.Errorf("%w: a limit; failed checkpoints raise an alarm", ErrUnsupported)
+		return 0, fmt.Errorf("%d is negative; without a limit it is %q", n, "unlimited")
+	case n >= math.MaxInt32:
+		return Unlimited, nil
 	}
-	return nil
+	return n, nil
 }
 
 // Settings prints the effective values under their keys.
@@ -189,7 +190,7 @@ func (o Options) Settings() map[string]string {
 		keyMaxConcurrent:    strconv.Itoa(o.MaxConcurrent),
 		keyTolerable:        strconv.Itoa(o.TolerableFailures),
 		keyRetained:         strconv.Itoa(o.Retained),
-		keyRetention:        fixed[keyRetention],
+		keyRetention:        o.Retention.String(),
 		keyAfterTasksFinish: strconv.FormatBool(o.AfterTasksFinish),
 		keyInline:           strconv.Itoa(o.InlineThreshold),
 		keyUnaligned:        strconv.FormatBool(o.Unaligned),
@@ -198,6 +199,9 @@ func (o Options) Settings() map[string]string {
 	}
 	if o.TolerableFailures == Unlimited {
 		s[keyTolerable] = "unlimited"
+	}
+	if o.SavepointDir != "" {
+		s[keySavepointDir] = o.SavepointDir
 	}
 	if o.Interval > 0 {
 		s[keyInterval] = o.Interval.String()

@@ -19,6 +19,8 @@ import (
 //	jobs/<id>/record            JobRecord
 //	jobs/<id>/status            JobStatus
 //	jobs/<id>/checkpoint-id     the last checkpoint id that was taken
+//	jobs/<id>/stop              Stop: the newest wish to stop with a savepoint
+//	jobs/<id>/interval          of periodic checkpoints, if it was changed while the job ran
 //	jobs/<id>/chain/<number>    Link; 16 hexadecimal digits, so that keys sort as numbers
 //
 // Values are JSON objects; names and request ids are escaped as in a URL's path.
@@ -30,6 +32,8 @@ func jobPrefix(id weir.JobID) string   { return jobsPrefix + id.String() + "/" }
 func recordKey(id weir.JobID) string   { return jobPrefix(id) + "record" }
 func statusKey(id weir.JobID) string   { return jobPrefix(id) + "status" }
 func counterKey(id weir.JobID) string  { return jobPrefix(id) + "checkpoint-id" }
+func stopKey(id weir.JobID) string     { return jobPrefix(id) + "stop" }
+func intervalKey(id weir.JobID) string { return jobPrefix(id) + "interval" }
 func chainPrefix(id weir.JobID) string { return jobPrefix(id) + "chain/" }
 
 func linkKey(id weir.JobID, number uint64) string {

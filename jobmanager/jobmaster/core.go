@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/failover"
@@ -68,10 +69,22 @@ type Core struct {
 	addresses    map[execgraph.Location]string  // data addresses, by TaskManager (slot 0)
 	loading      bool                           // the snapshot of this run
 	restored     *restoration                   // what this run starts from, or nil
+	hooks        []string                       // names of the master hooks
+	hooking      map[string]bool                // hooks that this run waits for
 	starting     map[weir.OperatorID]bool       // coordinators that this run waits for
 	splits       map[weir.OperatorID][][][]byte // what they assigned
 	restoredFrom string                         // for people
+	whyRestored  string                         // for people: why from that
 	restoredID   weir.CheckpointID              // what the last run started from
+
+	lastRequest checkpointing.RequestID            // numbers requests for snapshots
+	requests    map[checkpointing.RequestID]string // those under way, by whom
+	stop        *ongoingStop                       // under way, or nil
+	stopped     *StopEnded                         // how the stop went with which the job ended
+	atEnd       map[weir.AttemptID]bool            // have reached the end of their data
+	lastAsked   bool                               // in this run, for the last checkpoint
+	lastPause   time.Duration                      // before it is asked for again
+	lastTimer   uint64                             // the one that is armed, 0: none
 
 	now time.Time
 	out []Action
@@ -92,6 +105,8 @@ func NewCore(spec *Spec) *Core {
 		addresses:    make(map[execgraph.Location]string),
 		starting:     make(map[weir.OperatorID]bool),
 		splits:       make(map[weir.OperatorID][][][]byte),
+		requests:     make(map[checkpointing.RequestID]string),
+		atEnd:        make(map[weir.AttemptID]bool),
 		status:       rpc.JobInitializing,
 	}
 	var operators []weir.OperatorID
@@ -99,8 +114,9 @@ func NewCore(spec *Spec) *Core {
 		operators = append(operators, s.id)
 		c.holders = append(c.holders, opcoord.NewHolder(s.id, s.name, spec.Graph.Vertices[s.vertex].Parallelism))
 	}
+	c.hooks = jobgraph.HooksOf(spec.GraphText)
 	c.coordinator = checkpointing.New(checkpointing.Config{
-		Job: spec.Job, Options: spec.Settings.Checkpointing, Operators: operators, Rand: spec.Rand,
+		Job: spec.Job, Options: spec.Settings.Checkpointing, Operators: operators, Rand: spec.Rand, Hooks: c.hooks,
 	})
 	return c
 }
@@ -121,6 +137,14 @@ func (c *Core) take(ev Event) {
 		c.start(e)
 	case CancelRequested:
 		c.cancel()
+	case SnapshotRequested:
+		c.snapshotRequested(e)
+	case StopRequested:
+		c.stopRequested(e)
+	case StopRecorded:
+		c.stopRecorded(e)
+	case DataEnded:
+		c.dataEnded(e)
 	case SlotsGranted:
 		c.slotsGranted(e)
 	case SlotsShort:
@@ -142,6 +166,12 @@ func (c *Core) take(ev Event) {
 		c.coordinatorStarted(e)
 	case CoordinatorBroke:
 		c.coordinatorBroke(e)
+	case HookRestored:
+		if e.Run == c.run {
+			delete(c.hooking, e.Hook)
+		}
+	case HookBroke:
+		c.fail(&e.Failure, nil)
 	case Checkpointing:
 		c.checkpoint(e.Event)
 	case Coordination:
@@ -160,6 +190,7 @@ func (c *Core) advance() {
 			c.tryDeploy()
 		case deploying, running:
 			c.tryRun()
+			c.tryStop()
 		}
 		if c.phase == before {
 			return
@@ -173,6 +204,9 @@ func (c *Core) start(e Start) {
 		return
 	}
 	c.restarts, c.everRan = e.Restarts, e.Resumed
+	if e.Stop != nil {
+		c.resumeStop(*e.Stop, e.Completed)
+	}
 	c.checkpoint(checkpointing.Restored{Completed: e.Completed})
 	if e.Resumed {
 		c.setStatus(rpc.JobRestarting, "")
@@ -189,6 +223,9 @@ func (c *Core) timerFired(key TimerKey) {
 		c.checkpoint(checkpointing.TimerFired{Key: key.Checkpoint})
 	case key.Kind == RestartTimer && key.N == c.restartTimer:
 		c.restartTimer = 0
+	case key.Kind == LastTimer && key.N == c.lastTimer:
+		c.lastTimer, c.lastAsked = 0, false
+		c.finalCheckpoint()
 	case key.Kind == SlotTimer && key.N == c.slotTimer:
 		c.slotTimer = 0
 		c.slotTimeout()
@@ -239,8 +276,9 @@ type restoration struct {
 	snapshot     *snapshotmeta.Snapshot
 	coordinators map[weir.OperatorID][]byte
 	// shares is each operator's state by new subtask, made when first needed.
-	shares map[weir.OperatorID][]weir.OperatorSubtaskState
-	flying []exchange
+	shares   map[weir.OperatorID][]weir.OperatorSubtaskState
+	flying   []exchange
+	finished []bool // by vertex: has nothing left to do; made when first needed
 	// recovered is in-flight data by vertex and new subtask, made when first needed.
 	recovered [][][]rpc.RecoveredChannel
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weirflow/weir/jobmanager/execgraph"
 	"github.com/weirflow/weir/jobmanager/opcoord"
 	"github.com/weirflow/weir/rpc"
+	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // Action is what [Core.Step] wants done.
@@ -27,12 +28,13 @@ const (
 	CheckpointTimer TimerKind = iota // the checkpoint coordinator's
 	RestartTimer                     // the delay before a restart is over
 	SlotTimer                        // slots were waited for long enough
+	LastTimer                        // the last checkpoint has failed: another one is due
 )
 
 // TimerKey names a timer. Keys are never reused.
 type TimerKey struct {
 	Kind       TimerKind
-	N          uint64                 // of RestartTimer and SlotTimer
+	N          uint64                 // of RestartTimer, SlotTimer and LastTimer
 	Checkpoint checkpointing.TimerKey // of CheckpointTimer
 }
 
@@ -42,6 +44,8 @@ func (k TimerKey) String() string {
 		return fmt.Sprintf("restart/%d", k.N)
 	case SlotTimer:
 		return fmt.Sprintf("slots/%d", k.N)
+	case LastTimer:
+		return fmt.Sprintf("last/%d", k.N)
 	default:
 		return k.Checkpoint.String()
 	}
@@ -82,10 +86,19 @@ type (
 	// Store is an action of the checkpoint coordinator for storage: TakeID,
 	// WriteMetadata, AddLink, DiscardState or DeleteCheckpoint, answered as it says.
 	Store struct{ Action checkpointing.Action }
+	// RecordStop records a stop, or that it is over: Failure says why, and the savepoint
+	// is named if there is one. Answer: StopRecorded.
+	RecordStop struct {
+		Stop       Stop
+		Failure    string
+		Checkpoint weir.CheckpointID
+		Metadata   string // blob name
+	}
 	// LoadSnapshot reads a snapshot. Answer: SnapshotLoaded or SnapshotUnreadable.
 	LoadSnapshot struct {
 		Run      uint64
 		Metadata string // blob name
+		Why      string // that one, for people
 	}
 	// StartCoordinator makes an operator's coordinator, in place of one from before.
 	// Answer: CoordinatorStarted or CoordinatorBroke.
@@ -117,7 +130,17 @@ type (
 		Token    opcoord.Token
 		Error    string
 	}
-	// NotifyCoordinators tells all coordinators of a completed checkpoint.
+	// RestoreHooks makes the master hooks, in place of those from before, and restores
+	// them. Answer: HookRestored or HookBroke, for each.
+	RestoreHooks struct {
+		Run        uint64
+		Checkpoint weir.CheckpointID   // 0: the job starts from nothing
+		Hooks      []snapshotmeta.Hook // all, with their states
+	}
+	// CallHooks asks all master hooks for their state. Answers: Checkpointing with
+	// HookCompleted or HookFailed.
+	CallHooks struct{ Checkpoint weir.CheckpointID }
+	// NotifyCoordinators tells all coordinators and hooks of a completed checkpoint.
 	NotifyCoordinators struct{ Checkpoint weir.CheckpointID }
 )
 
@@ -132,6 +155,25 @@ type (
 	}
 	// JobEnded is the last action but for answers to what is under way.
 	JobEnded struct{ Status rpc.JobStatus }
+	// SnapshotEnded answers SnapshotRequested.
+	SnapshotEnded struct {
+		Request    string
+		Checkpoint weir.CheckpointID
+		Metadata   string // blob name
+		Bytes      int64
+		Reason     weir.FailureReason // ReasonNone: it is complete
+		Message    string
+	}
+	// StopEnded answers StopRequested. A stop that was Refused was never begun. Without
+	// a Failure the job has ended; with one, and with Metadata, there is a savepoint all
+	// the same, and the job goes on from it.
+	StopEnded struct {
+		Request    string
+		Refused    bool
+		Failure    string
+		Checkpoint weir.CheckpointID
+		Metadata   string // blob name
+	}
 	// CheckpointEnded is for logs and metrics.
 	CheckpointEnded struct {
 		Statistics checkpointing.CheckpointStatistics
@@ -162,6 +204,9 @@ func (ReleaseSlots) action()        {}
 func (ArmTimer) action()            {}
 func (CancelTimer) action()         {}
 func (Store) action()               {}
+func (RecordStop) action()          {}
+func (SnapshotEnded) action()       {}
+func (StopEnded) action()           {}
 func (LoadSnapshot) action()        {}
 func (StartCoordinator) action()    {}
 func (StopCoordinator) action()     {}
@@ -169,6 +214,8 @@ func (SnapshotCoordinator) action() {}
 func (DeliverEvent) action()        {}
 func (AnswerCoordinator) action()   {}
 func (NotifyCoordinators) action()  {}
+func (RestoreHooks) action()        {}
+func (CallHooks) action()           {}
 func (SetStatus) action()           {}
 func (JobEnded) action()            {}
 func (CheckpointEnded) action()     {}

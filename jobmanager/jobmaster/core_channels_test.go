@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/snapshotmeta"
 )
@@ -86,7 +87,7 @@ func restored(t fataler, l *jobgraph.Logical, parallelism []int, s *snapshotmeta
 		g = compiled(t, apart(l, names), parallelism)
 	}
 	AdoptMaxParallelism(g, s)
-	if err := CheckRestore(g, l.Text(), s); err != nil {
+	if err := CheckRestore(g, l.Text(), s, joboption.Recovery{}); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return g
@@ -151,7 +152,7 @@ func TestAnAligningEdgeWithoutDataDoesNotBlockOthers(t *testing.T) {
 			capture(s, &old.Edges[i], weir.ConsumerSide, 1, 1)
 		}
 	}
-	err := CheckRestore(g, l.Text(), s)
+	err := CheckRestore(g, l.Text(), s, joboption.Recovery{})
 	if !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), `edge "op1" to "op3"`) || strings.Contains(err.Error(), `"op2"`) {
 		t.Errorf("%v", err)
 	}
@@ -168,7 +169,7 @@ func TestRescaling(t *testing.T) {
 			aligned, flying := snapshotOf(old, l), snapshotOf(old, l)
 			capture(flying, &old.Edges[0], weir.ConsumerSide, 0, 0)
 			g := compiled(t, l, []int{2, 5})
-			if err := CheckRestore(g, l.Text(), aligned); err != nil {
+			if err := CheckRestore(g, l.Text(), aligned, joboption.Recovery{}); err != nil {
 				t.Errorf("%s without data in flight: %v", p, err)
 			}
 			for _, list := range recoveredChannels(g, 1, exchanges(aligned)) {
@@ -176,11 +177,11 @@ func TestRescaling(t *testing.T) {
 					t.Errorf("%s: recovers %v", p, list)
 				}
 			}
-			err := CheckRestore(g, l.Text(), flying)
+			err := CheckRestore(g, l.Text(), flying, joboption.Recovery{})
 			if !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), `edge "op0" to "op1", which is partitioned by `+p.String()) {
 				t.Errorf("%s: %v", p, err)
 			}
-			if err := CheckRestore(old, l.Text(), flying); err != nil {
+			if err := CheckRestore(old, l.Text(), flying, joboption.Recovery{}); err != nil {
 				t.Errorf("%s with unchanged parallelism: %v", p, err)
 			}
 		}
@@ -205,7 +206,7 @@ func TestChangedEdgesWithDataInFlightAreRefused(t *testing.T) {
 	} {
 		changed := chainOf(jobgraph.Rebalance, jobgraph.Hash)
 		c.change(changed)
-		err := CheckRestore(compiled(t, changed, []int{2, 2, 2}), changed.Text(), s)
+		err := CheckRestore(compiled(t, changed, []int{2, 2, 2}), changed.Text(), s, joboption.Recovery{})
 		if !errors.Is(err, ErrRestore) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -221,7 +222,7 @@ func TestDataInFlightKeepsOperatorsApart(t *testing.T) {
 	for c := range 3 {
 		capture(s, &old.Edges[0], weir.ProducerSide, 1, c)
 	}
-	if err := CheckRestore(compiled(t, l, []int{2, 2, 2}), l.Text(), s); !errors.Is(err, ErrRestore) {
+	if err := CheckRestore(compiled(t, l, []int{2, 2, 2}), l.Text(), s, joboption.Recovery{}); !errors.Is(err, ErrRestore) {
 		t.Errorf("fused: %v", err)
 	}
 	g := restored(t, l, []int{2, 2, 2}, s)

@@ -30,24 +30,32 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 		case checkpointing.TriggerTasks:
 			c.triggerTasks(a)
 		case checkpointing.TakeID, checkpointing.WriteMetadata, checkpointing.AddLink,
-			checkpointing.DiscardState, checkpointing.DeleteCheckpoint:
+			checkpointing.DiscardState, checkpointing.DeleteCheckpoint, checkpointing.DeleteShared,
+			checkpointing.InitializeLocation:
 			if link, ok := a.(checkpointing.AddLink); ok && planted.Is(planted.NotifiedBeforeLink) {
 				c.notifyEarly(link.Checkpoint)
 			}
 			c.emit(Store{Action: a})
+		case checkpointing.CallHooks:
+			c.emit(CallHooks{Checkpoint: a.Checkpoint})
 		case checkpointing.NotifyComplete:
 			c.notifyComplete(a)
 		case checkpointing.NotifyAborted:
 			c.notifyAborted(a)
 		case checkpointing.CheckpointEnded:
 			c.emit(CheckpointEnded{Statistics: a.Statistics})
+			c.lastMayHaveFailed(a.Statistics)
 		case checkpointing.Alarm:
 			c.emit(Alarm{Alarm: a})
+		case checkpointing.FailJob:
+			c.tooManyFailures(a)
 		case checkpointing.StopActing:
 			c.phase, c.status, c.detail = ended, rpc.JobSuspended, a.Message
 			c.emit(StopActing{Message: a.Message})
-		case checkpointing.LinkSettled, checkpointing.RequestEnded:
-			// advance looks at Linking itself; nobody requests by hand yet.
+		case checkpointing.RequestEnded:
+			c.requestEnded(a)
+		case checkpointing.LinkSettled:
+			// advance looks at Linking itself.
 		case checkpointing.Note:
 			c.emit(Note{Text: a.Text})
 		}
@@ -57,6 +65,9 @@ func (c *Core) checkpoint(ev checkpointing.Event) {
 // triggerTasks sends the barrier to those who start a checkpoint. An attempt that is
 // gone meanwhile has aborted the checkpoint.
 func (c *Core) triggerTasks(a checkpointing.TriggerTasks) {
+	if c.stop != nil && a.Barrier.Options.Kind.IsSynchronous() {
+		c.stop.triggered = true
+	}
 	for _, id := range a.Attempts {
 		x, ok := c.graph.Find(id)
 		if !ok || !x.State.Deployed() {
@@ -101,6 +112,26 @@ func (c *Core) notifyAborted(a checkpointing.NotifyAborted) {
 	for i := range c.sources {
 		c.hold(i, opcoord.CheckpointAborted{Checkpoint: a.Checkpoint})
 	}
+}
+
+// tooManyFailures fails the job, or the region of the task that is to blame, because
+// snapshots failed.
+func (c *Core) tooManyFailures(a checkpointing.FailJob) {
+	failure := &weir.Failure{Fault: weir.FaultSystem, Subtask: -1}
+	if a.Checkpoint == weir.NoCheckpoint {
+		failure.Message = fmt.Sprintf("checkpoints fail: %s: %s", a.Reason, a.Message)
+	} else {
+		failure.Message = fmt.Sprintf("checkpoint %d failed: %s: %s", a.Checkpoint, a.Reason, a.Message)
+	}
+	if a.Attempt == (weir.AttemptID{}) {
+		c.fail(failure, nil)
+		return
+	}
+	if _, ok := c.graph.Find(a.Attempt); !ok {
+		c.note("%s: that attempt is gone", a)
+		return
+	}
+	c.fail(failure, c.regions[a.Attempt.Vertex])
 }
 
 // view is the execution graph as plans see it.

@@ -26,13 +26,17 @@ func (c *Core) prepare() {
 		}
 	}
 	c.restored, c.loading = nil, false
+	c.forgetEnds()
 	if latest, ok := c.coordinator.Latest(); ok {
 		if planted.Is(planted.RestoredFromOldest) {
 			latest = c.coordinator.Retained()[0]
 		}
 		c.loading = true
-		c.emit(LoadSnapshot{Run: c.run, Metadata: latest.Metadata})
+		c.whyRestored = c.reasonFor(latest)
+		c.emit(LoadSnapshot{Run: c.run, Metadata: latest.Metadata, Why: c.whyRestored})
 	} else {
+		c.whyRestored = c.spec.Start
+		c.restoreHooks(nil)
 		c.startCoordinators()
 	}
 	c.requestSlots()
@@ -95,7 +99,7 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 		return
 	}
 	c.loading = false
-	if err := CheckRestore(c.spec.Graph, c.spec.GraphText, e.Snapshot); err != nil {
+	if err := CheckRestore(c.spec.Graph, c.spec.GraphText, e.Snapshot, c.spec.Settings.Recovery); err != nil {
 		c.fail(&weir.Failure{Message: err.Error(), Fault: weir.FaultUser, NoRetry: true, Subtask: -1}, nil)
 		return
 	}
@@ -106,7 +110,29 @@ func (c *Core) snapshotLoaded(e SnapshotLoaded) {
 		recovered: make([][][]rpc.RecoveredChannel, len(c.spec.Graph.Vertices)),
 	}
 	c.restoredFrom, c.restoredID = restoredText(&e.Snapshot.Header), e.Snapshot.Header.Checkpoint
+	if latest, ok := c.coordinator.Latest(); ok {
+		c.checkpoint(checkpointing.StateRestored{From: checkpointing.RestoredSnapshot{
+			Checkpoint: latest.ID, Kind: latest.Kind, Metadata: latest.Metadata, Foreign: latest.Foreign,
+		}})
+	}
+	c.restoreHooks(e.Snapshot)
 	c.startCoordinators()
+}
+
+// restoreHooks has the master hooks restored if the whole job is.
+func (c *Core) restoreHooks(from *snapshotmeta.Snapshot) {
+	c.hooking = make(map[string]bool)
+	if len(c.hooks) == 0 || slices.Contains(c.affected, false) {
+		return
+	}
+	a := RestoreHooks{Run: c.run, Hooks: hookStates(c.hooks, from)}
+	if from != nil {
+		a.Checkpoint = from.Header.Checkpoint
+	}
+	for _, name := range c.hooks {
+		c.hooking[name] = true
+	}
+	c.emit(a)
 }
 
 func restoredText(h *snapshotmeta.Header) string {
@@ -151,7 +177,7 @@ func (c *Core) coordinatorStarted(e CoordinatorStarted) {
 
 // tryDeploy deploys the run once it has everything.
 func (c *Core) tryDeploy() {
-	if c.loading || len(c.starting) > 0 || len(c.scheduler.Missing()) > 0 {
+	if c.loading || len(c.starting) > 0 || len(c.hooking) > 0 || len(c.scheduler.Missing()) > 0 {
 		return
 	}
 	c.phase = deploying
@@ -182,6 +208,7 @@ func (c *Core) tryRun() {
 		c.everRan = true
 		c.setStatus(rpc.JobRunning, "")
 		c.checkpoint(checkpointing.TasksRunning{})
+		c.finalCheckpoint()
 	}
 }
 
@@ -190,7 +217,9 @@ func (c *Core) end(s rpc.JobStatus, detail string) {
 	c.phase = ended
 	c.cancelTimer(SlotTimer, &c.slotTimer)
 	c.cancelTimer(RestartTimer, &c.restartTimer)
+	c.cancelTimer(LastTimer, &c.lastTimer)
 	c.checkpoint(checkpointing.Shutdown{})
+	c.endStop(s)
 	for i, src := range c.sources {
 		if c.coordinators[i] != 0 {
 			c.coordinators[i] = 0

@@ -24,6 +24,10 @@ func (c *Core) deployment(x execgraph.Execution) rpc.TaskDeployment {
 	}
 	if c.restored != nil {
 		d.RestoredFrom = c.restored.snapshot.Header.Checkpoint
+		if c.restored.finished == nil {
+			c.restored.finished = c.restored.finishedVertices(c.spec.Graph)
+		}
+		d.Finished = c.restored.finished[x.ID.Vertex]
 		for _, id := range vertex.IDs {
 			if share := c.restored.share(id, vertex); share != nil {
 				d.Restore = append(d.Restore, share[x.ID.Subtask])

@@ -36,9 +36,21 @@ type (
 		// often it was restarted then.
 		Resumed  bool
 		Restarts int
+		// Stop is a stop that another leader began and that is not over, or nil.
+		Stop *Stop
 	}
 	// CancelRequested ends the job.
 	CancelRequested struct{}
+	// SnapshotRequested asks for a checkpoint or a savepoint. Answer: SnapshotEnded.
+	SnapshotRequested struct {
+		Request   string // not in use
+		Kind      weir.SnapshotKind
+		Directory string // of a savepoint: where its own directory is made, absolute
+	}
+	// StopRequested asks for the end of the job with a savepoint. Answer: StopEnded.
+	StopRequested struct{ Stop Stop }
+	// DataEnded says that an attempt waits for a last checkpoint.
+	DataEnded struct{ Attempt weir.AttemptID }
 	// SlotsGranted answers RequestSlots, with slots in the order of its wants.
 	SlotsGranted struct {
 		Request uint64
@@ -93,6 +105,18 @@ type (
 		Operator weir.OperatorID
 		Failure  weir.Failure
 	}
+	// HookRestored answers RestoreHooks for one master hook.
+	HookRestored struct {
+		Run  uint64
+		Hook string
+	}
+	// HookBroke says that a master hook could not be made or restored, or panicked.
+	HookBroke struct {
+		Hook    string
+		Failure weir.Failure
+	}
+	// StopRecorded answers RecordStop. Failure says why it cannot be recorded ever.
+	StopRecorded struct{ Request, Failure string }
 	// Checkpointing passes an event to the checkpoint coordinator.
 	Checkpointing struct{ Event checkpointing.Event }
 	// Coordination passes an event to the event gates of an operator. Run is that of
@@ -106,6 +130,10 @@ type (
 
 func (Start) event()              {}
 func (CancelRequested) event()    {}
+func (SnapshotRequested) event()  {}
+func (StopRequested) event()      {}
+func (StopRecorded) event()       {}
+func (DataEnded) event()          {}
 func (SlotsGranted) event()       {}
 func (SlotsShort) event()         {}
 func (TaskManagerLost) event()    {}
@@ -115,11 +143,25 @@ func (SnapshotLoaded) event()     {}
 func (SnapshotUnreadable) event() {}
 func (CoordinatorStarted) event() {}
 func (CoordinatorBroke) event()   {}
+func (HookRestored) event()       {}
+func (HookBroke) event()          {}
 func (Checkpointing) event()      {}
 func (Coordination) event()       {}
 
 func (e Start) String() string         { return fmt.Sprintf("start with %d completed", len(e.Completed)) }
 func (CancelRequested) String() string { return "cancel" }
+func (e SnapshotRequested) String() string {
+	return fmt.Sprintf("request %q for a %s", e.Request, e.Kind)
+}
+func (e StopRequested) String() string {
+	return fmt.Sprintf("request %q to stop with a %s", e.Stop.Request, e.Stop.Kind)
+}
+func (e StopRecorded) String() string {
+	return fmt.Sprintf("stop %q recorded%s", e.Request, gapped(e.Failure))
+}
+func (e DataEnded) String() string {
+	return fmt.Sprintf("%s has reached the end of its data", e.Attempt)
+}
 func (e SlotsGranted) String() string {
 	return fmt.Sprintf("request %d: %d slots", e.Request, len(e.Slots))
 }
@@ -137,6 +179,10 @@ func (e SnapshotUnreadable) String() string {
 }
 func (e CoordinatorStarted) String() string {
 	return fmt.Sprintf("coordinator %.8s started", e.Operator)
+}
+func (e HookRestored) String() string { return fmt.Sprintf("hook %q restored", e.Hook) }
+func (e HookBroke) String() string {
+	return fmt.Sprintf("hook %q broke: %s", e.Hook, e.Failure.Error())
 }
 func (e CoordinatorBroke) String() string {
 	return fmt.Sprintf("coordinator %.8s broke: %s", e.Operator, e.Failure.Error())

@@ -8,6 +8,7 @@ import (
 	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/execgraph"
+	"github.com/weirflow/weir/jobmanager/failover"
 	"github.com/weirflow/weir/jobmanager/opcoord"
 	"github.com/weirflow/weir/rpc"
 )
@@ -27,10 +28,17 @@ func (c *Core) fail(failure *weir.Failure, vertices []int) {
 		c.stopAffected()
 		return
 	}
+	c.failOver(failure, vertices, c.strategy.Failed(c.now, failure))
+}
+
+// failOver ends the attempts of the vertices (nil: of all), and restarts them or not.
+func (c *Core) failOver(failure *weir.Failure, vertices []int, decision failover.Decision) {
+	if c.stopFailing(failure.Error()) {
+		vertices = nil
+	}
 	c.failure = failure
 	c.cancelTimer(SlotTimer, &c.slotTimer)
 	c.cancelTimer(RestartTimer, &c.restartTimer)
-	decision := c.strategy.Failed(c.now, failure)
 	c.phase = stopping
 	if decision.Restart {
 		c.goal = toRestart
@@ -56,6 +64,7 @@ func (c *Core) cancel() {
 	}
 	c.cancelTimer(SlotTimer, &c.slotTimer)
 	c.cancelTimer(RestartTimer, &c.restartTimer)
+	c.stopFailing("the job was cancelled")
 	c.phase, c.goal = stopping, toCancel
 	c.affect(nil)
 	c.setStatus(rpc.JobCancelling, "")
@@ -186,6 +195,7 @@ func (c *Core) changed(x execgraph.Execution) {
 	switch x.State {
 	case execgraph.Finished:
 		c.checkpoint(checkpointing.AttemptFinished{Attempt: x.ID})
+		c.finalCheckpoint()
 	case execgraph.Failed:
 		c.emit(TaskFailed{Attempt: x.ID, Failure: x.Failure})
 		c.checkpoint(checkpointing.AttemptFailed{Attempt: x.ID})

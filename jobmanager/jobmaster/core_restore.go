@@ -2,49 +2,17 @@ package jobmaster
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/planted"
 	"github.com/weirflow/weir/jobgraph"
+	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/rpc"
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // ErrRestore is wrapped by every reason for which a job cannot start from a snapshot.
 var ErrRestore = errors.New("the job does not fit the snapshot")
-
-// CheckRestore says whether a job can start from a snapshot (behaviour §11): each
-// operator with state in it is in the job, found by its name, and the number of key
-// groups is the same; each edge with data in flight is there and can be redistributed
-// (behaviour §21.3). text is the canonical text of the job's graph. All faults are joined.
-func CheckRestore(graph *jobgraph.JobGraph, text string, s *snapshotmeta.Snapshot) error {
-	at := vertexOf(graph)
-	var faults []error
-	for i := range s.Operators {
-		o := &s.Operators[i]
-		if !hasState(o) {
-			continue
-		}
-		v, ok := at[o.ID]
-		if !ok {
-			faults = append(faults, fmt.Errorf("%w: it has state of operator %q, and the job has no operator of that name", ErrRestore, o.Name))
-			continue
-		}
-		vertex := &graph.Vertices[v]
-		switch {
-		case !hasKeyed(o):
-		case vertex.Parallelism > o.MaxParallelism:
-			faults = append(faults, fmt.Errorf("%w: operator %q has parallelism %d, its state has only %d key groups", ErrRestore, o.Name, vertex.Parallelism, o.MaxParallelism))
-		case vertex.MaxParallelism != o.MaxParallelism:
-			faults = append(faults, fmt.Errorf("%w: operator %q has maximum parallelism %d, its state has %d key groups", ErrRestore, o.Name, vertex.MaxParallelism, o.MaxParallelism))
-		}
-	}
-	for _, x := range exchanges(s) {
-		faults = append(faults, checkExchange(graph, text, s, x))
-	}
-	return errors.Join(faults...)
-}
 
 // AdoptMaxParallelism gives vertices whose user set no maximum parallelism the one
 // that their state in the snapshot has (behaviour §11).
@@ -133,5 +101,19 @@ func spoil(share []weir.OperatorSubtaskState) {
 	}
 	if planted.Is(planted.KeyGroupsNotDealt) && len(last.Keyed) > 1 {
 		last.Keyed = last.Keyed[:1]
+	}
+}
+
+// reasonFor says why a run starts from a snapshot.
+func (c *Core) reasonFor(latest checkpointing.CompletedCheckpoint) string {
+	switch {
+	case !latest.Foreign && latest.Kind.IsSavepoint():
+		return "the savepoint of a stop is the newest snapshot of the job"
+	case !latest.Foreign:
+		return "it is the newest complete checkpoint of the job"
+	case c.everRan:
+		return "no newer checkpoint of the job is complete: " + c.spec.Start
+	default:
+		return c.spec.Start
 	}
 }

@@ -19,6 +19,8 @@ type Spec struct {
 	Graph      *jobgraph.JobGraph
 	GraphText  string // canonical text of the logical graph
 	Settings   joboption.Settings
+	// Start says what the job was started from, and why, for people.
+	Start string
 	// Directory is the job's in the checkpoint store.
 	Directory string
 	// Rand draws the delay of the first checkpoint.

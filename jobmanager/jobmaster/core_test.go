@@ -26,7 +26,7 @@ import (
 //	new [src=N] [count=N] [alone=N] [edge=PARTITIONING] [option=value …]
 //	                        a job: src (source) to count (by default keyed) and, if alone is
 //	                        given, a second source that is connected to nobody
-//	start [resumed] [completed=ID,…]
+//	start [resumed] [completed=ID,…] [stop=REQUEST]
 //	grant TM…               answers the last request for slots, one TaskManager each
 //	short TEXT, lost TM, cancel, crash OPERATOR
 //	assigned                coordinators that were started assign one split per subtask
@@ -37,6 +37,8 @@ import (
 //	state S STATE [why=TEXT] [cause=S] [final]   S is v0[1], v0[1]#2, or all
 //	id N, snapshotted, acks N, decline S N, written N, linked N, overtaken
 //	event S TEXT, barrier S N
+//	snapshot REQUEST KIND, stop REQUEST [drain], recorded REQUEST [why=TEXT], ready N, unwritable N
+//	ended S                 the attempt has reached the end of its data
 //	advance D, view
 func TestLives(t *testing.T) {
 	t.Parallel()
@@ -145,7 +147,7 @@ func (r *rig) step(ev Event) {
 
 func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 	r.out = nil
-	if !r.outside(t, d) && !r.answer(t, d) && !r.checkpoint(t, d) {
+	if !r.outside(t, d) && !r.answer(t, d) && !r.checkpoint(t, d) && !r.wish(t, d) {
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	}
 	if len(r.out) == 0 {
@@ -160,8 +162,16 @@ func (r *rig) outside(t *testing.T, d *datadriven.TestData) bool {
 	case "start":
 		e := Start{Resumed: d.HasArg("resumed")}
 		for _, a := range d.CmdArgs {
+			if a.Key == "stop" {
+				e.Stop = &Stop{Request: a.Vals[0], Kind: weir.SuspendSavepoint, Directory: "//savepoints"}
+				continue
+			}
 			for _, v := range a.Vals {
-				e.Completed = append(e.Completed, checkpointing.CompletedCheckpoint{ID: weir.CheckpointID(number(t, v)), Metadata: "chk-" + v, Owned: true})
+				done := checkpointing.CompletedCheckpoint{ID: weir.CheckpointID(number(t, v)), Metadata: "chk-" + v, Owned: true}
+				if d.HasArg("saved") {
+					done.Kind, done.Metadata = weir.SuspendSavepoint, "savepoints/"+SavepointPrefix(testJob, "r1")+"-2-1/_metadata"
+				}
+				e.Completed = append(e.Completed, done)
 			}
 		}
 		r.step(e)
@@ -264,6 +274,38 @@ func (r *rig) checkpoint(t *testing.T, d *datadriven.TestData) bool {
 		pass(checkpointing.LinkAdded{Checkpoint: id, Permit: permit(id)})
 	case "overtaken":
 		pass(checkpointing.OvertakenByOther{Message: "epoch 4 leads"})
+	default:
+		return false
+	}
+	return true
+}
+
+// wish runs the commands for snapshots that are asked for, stops and the last checkpoint.
+func (r *rig) wish(t *testing.T, d *datadriven.TestData) bool {
+	first := d.CmdArgs[0].Key
+	switch d.Cmd {
+	case "snapshot":
+		kind := weir.Checkpoint
+		for kind.String() != d.CmdArgs[1].Key {
+			kind++
+		}
+		r.step(SnapshotRequested{Request: first, Kind: kind, Directory: "//savepoints"})
+	case "stop":
+		kind := weir.SuspendSavepoint
+		if d.HasArg("drain") {
+			kind = weir.TerminateSavepoint
+		}
+		r.step(StopRequested{Stop: Stop{Request: first, Kind: kind, Directory: "//savepoints"}})
+	case "recorded":
+		e := StopRecorded{Request: first}
+		d.MaybeScanArgs(t, "why", &e.Failure)
+		r.step(e)
+	case "ready":
+		r.step(Checkpointing{checkpointing.LocationInitialized{Checkpoint: weir.CheckpointID(number(t, first))}})
+	case "unwritable":
+		r.step(Checkpointing{checkpointing.LocationFailed{Checkpoint: weir.CheckpointID(number(t, first)), Reason: weir.IOException, Message: "disk full"}})
+	case "ended":
+		r.step(DataEnded{Attempt: r.attempt(t, first)})
 	default:
 		return false
 	}

@@ -27,8 +27,30 @@ func (ReleaseSlots) String() string  { return "release slots" }
 func (a ArmTimer) String() string {
 	return fmt.Sprintf("arm timer %s at %s", a.Key, a.At.UTC().Format("15:04:05.000"))
 }
-func (a CancelTimer) String() string  { return fmt.Sprintf("cancel timer %s", a.Key) }
-func (a Store) String() string        { return "store: " + a.Action.String() }
+func (a CancelTimer) String() string { return fmt.Sprintf("cancel timer %s", a.Key) }
+func (a Store) String() string       { return "store: " + a.Action.String() }
+func (a RecordStop) String() string {
+	if a.Failure == "" {
+		return fmt.Sprintf("record stop %q with a %s in %s", a.Stop.Request, a.Stop.Kind, a.Stop.Directory)
+	}
+	return fmt.Sprintf("record that stop %q failed%s: %s", a.Stop.Request, gapped(a.Metadata), a.Failure)
+}
+func (a SnapshotEnded) String() string {
+	if a.Reason == weir.ReasonNone {
+		return fmt.Sprintf("answer %q: %d in %s, %d bytes", a.Request, a.Checkpoint, a.Metadata, a.Bytes)
+	}
+	return fmt.Sprintf("answer %q: %s: %s", a.Request, a.Reason, a.Message)
+}
+func (a StopEnded) String() string {
+	switch {
+	case a.Refused:
+		return fmt.Sprintf("refuse stop %q: %s", a.Request, a.Failure)
+	case a.Failure != "":
+		return fmt.Sprintf("stop %q failed%s: %s", a.Request, gapped(a.Metadata), a.Failure)
+	default:
+		return fmt.Sprintf("stop %q ended: %d in %s", a.Request, a.Checkpoint, a.Metadata)
+	}
+}
 func (a LoadSnapshot) String() string { return fmt.Sprintf("load snapshot %s", a.Metadata) }
 func (a StartCoordinator) String() string {
 	if a.Restored {
@@ -46,6 +68,13 @@ func (a DeliverEvent) String() string {
 func (a AnswerCoordinator) String() string {
 	return fmt.Sprintf("answer coordinator %.8s: event %d %s", a.Operator, a.Token, orWord(a.Error, "taken"))
 }
+func (a RestoreHooks) String() string {
+	if a.Checkpoint == weir.NoCheckpoint {
+		return "restore hooks to the beginning"
+	}
+	return fmt.Sprintf("restore hooks to checkpoint %d", a.Checkpoint)
+}
+func (a CallHooks) String() string { return fmt.Sprintf("call hooks for %d", a.Checkpoint) }
 func (a NotifyCoordinators) String() string {
 	return fmt.Sprintf("notify coordinators: %d complete", a.Checkpoint)
 }
@@ -130,6 +159,7 @@ func deploymentText(d *rpc.TaskDeployment) string {
 		}
 		b.WriteString(")")
 	}
+	b.WriteString(flag(d.Finished, " finished"))
 	if len(d.Splits) > 0 {
 		fmt.Fprintf(&b, " splits %q", d.Splits)
 	}
@@ -144,6 +174,14 @@ func flag(set bool, word string) string {
 		return word
 	}
 	return ""
+}
+
+// gapped is a text that follows another, if there is any.
+func gapped(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " " + s
 }
 
 func gap(i int) string {

@@ -17,18 +17,25 @@ type View struct {
 	Failure      *weir.Failure
 	Running      int
 	RestoredFrom string
+	WhyRestored  string                // for people: why from that, or from nothing
 	Restored     weir.CheckpointID     // what the last run started from
 	Tasks        []execgraph.Execution // by vertex and subtask
 	Checkpoints  checkpointing.Statistics
+	Interval     time.Duration // of periodic checkpoints, 0: none
 	Latest       weir.CheckpointID
+	Stopping     string     // request of the stop that is under way
+	Stopped      *StopEnded // how the stop went with which the job ended
 }
 
 // View copies what is known of the job.
 func (c *Core) View(now time.Time) View {
 	v := View{
 		Status: c.status, Detail: c.detail, Restarts: c.restarts, Failure: c.failure,
-		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, Restored: c.restoredID,
-		Checkpoints: c.coordinator.Statistics(now),
+		Running: c.graph.Count(execgraph.Running), RestoredFrom: c.restoredFrom, WhyRestored: c.whyRestored, Restored: c.restoredID,
+		Checkpoints: c.coordinator.Statistics(now), Interval: c.coordinator.Options().Interval, Stopped: c.stopped,
+	}
+	if c.stop != nil {
+		v.Stopping = c.stop.Request
 	}
 	if latest, ok := c.coordinator.Latest(); ok {
 		v.Latest = latest.ID

@@ -38,9 +38,12 @@
 // # Goroutines
 //
 // job/<id> is the loop, and alone writes Core. coordinator/<op> runs the user's
-// enumerator, one per source and run. Blocking calls to storage run on the shared
-// bounded [Pools]. They all post to the loop's inbox. No other locks.
+// enumerator, one per source and run; hook/<name> a master hook, one per name and start
+// of the whole job, hook.mu is a leaf. Blocking calls to storage run on the shared
+// bounded [Pools]. They all post to the loop's inbox. job/cleanup tries deletions again
+// that have failed, while there are any; leftovers.mu is a leaf. No other locks.
 //
-// Read core.go, core_deploy.go, core_failover.go, core_channels.go, then loop.go and effects.go;
+// Read core.go, core_deploy.go, core_failover.go, core_channels.go, then loop.go,
+// effects.go, enumerator.go and hook.go;
 // testdata tells whole lives of jobs.
 package jobmaster

@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir/jobmanager/checkpointing"
 	"github.com/weirflow/weir/jobmanager/opcoord"
 	"github.com/weirflow/weir/jobmanager/resource"
+	"github.com/weirflow/weir/metrics"
 	"github.com/weirflow/weir/rpc"
 )
 
@@ -41,10 +42,22 @@ func (l *loop) do(action Action) {
 		}
 	case Store:
 		l.store(a.Action)
+	case RecordStop:
+		l.call(l.deps.Pools.storage, func(ctx context.Context) Event { return l.recordStop(ctx, a) })
+	case SnapshotEnded:
+		l.snapshotEnded(a)
+	case StopEnded:
+		l.stopEnded(a)
 	case LoadSnapshot:
 		l.call(l.deps.Pools.storage, func(ctx context.Context) Event { return l.readSnapshot(ctx, a) })
 	case StartCoordinator, StopCoordinator, SnapshotCoordinator, DeliverEvent, AnswerCoordinator, NotifyCoordinators:
 		l.coordinate(a)
+	case RestoreHooks:
+		l.restoreHooks(a)
+	case CallHooks:
+		for _, h := range l.hooks {
+			h.trigger(a.Checkpoint)
+		}
 	default:
 		l.tell(action)
 	}
@@ -137,14 +150,33 @@ func (l *loop) checkpointEnded(s checkpointing.CheckpointStatistics) {
 		zap.Int64("checkpoint", int64(s.ID)), zap.Stringer("kind", s.Kind), zap.Int64("bytes", s.Bytes), zap.Duration("duration", s.Duration),
 	}
 	if s.Status == checkpointing.Completed {
-		l.figs.CheckpointCompleted(s.Triggered.Add(s.Duration), s.Duration, s.Bytes)
+		l.figs.CheckpointCompleted(figuresOf(s))
 		l.log.Info("checkpoint completed", append(fields, zap.String("path", s.Metadata))...)
 	} else {
 		l.figs.CheckpointFailed(s.Reason)
 		l.log.Warn("checkpoint failed", append(fields, zap.Stringer("reason", s.Reason), zap.String("message", s.Message),
 			zap.Int("acknowledged", s.Acknowledged), zap.Int("tasks", s.Tasks))...)
 	}
-	l.figs.CheckpointsInProgress(int(l.core.coordinator.Statistics(time.Now()).Pending))
+	l.figs.CheckpointsInProgress(l.core.coordinator.Pending())
+}
+
+// figuresOf are the figures of a completed checkpoint.
+func figuresOf(s checkpointing.CheckpointStatistics) metrics.CheckpointFigures {
+	f := metrics.CheckpointFigures{
+		ID: s.ID, At: s.Triggered.Add(s.Duration), Duration: s.Duration, Bytes: s.Bytes, NewBytes: s.NewBytes, InFlight: s.PersistedBytes,
+	}
+	t, last := s.Timeline, s.Timeline.Decided
+	for _, p := range []struct {
+		name string
+		end  time.Time
+	}{{"trigger", t.IDTaken}, {"coordinators", t.TasksTriggered}, {"tasks", t.LastAck}, {"metadata", t.Written}, {"link", t.Linked}} {
+		if last.IsZero() || p.end.IsZero() {
+			return f // another leader began it, or it is a savepoint, which has no link
+		}
+		f.Phases = append(f.Phases, metrics.CheckpointPhase{Name: p.name, Took: p.end.Sub(last)})
+		last = p.end
+	}
+	return f
 }
 
 // coordinate carries out what concerns enumerators.
@@ -167,6 +199,9 @@ func (l *loop) coordinate(action Action) {
 	case NotifyCoordinators:
 		for _, s := range l.core.sources {
 			l.request(s.id, enumeratorRequest{complete: a.Checkpoint})
+		}
+		for _, h := range l.hooks {
+			h.notify(a.Checkpoint)
 		}
 	default:
 		assert.That(false, "not an action for an enumerator")

@@ -27,18 +27,22 @@ import (
 
 // store carries out what the checkpoint coordinator wants of storage.
 func (l *loop) store(action checkpointing.Action) {
-	storage, deletion := l.deps.Pools.storage, l.deps.Pools.deletion
+	storage := l.deps.Pools.storage
 	switch a := action.(type) {
 	case checkpointing.TakeID:
 		l.call(storage, func(ctx context.Context) Event { return l.takeID(ctx, a) })
+	case checkpointing.InitializeLocation:
+		l.call(storage, func(ctx context.Context) Event { return l.initializeLocation(ctx, a) })
 	case checkpointing.WriteMetadata:
 		l.call(storage, func(ctx context.Context) Event { return l.writeMetadata(ctx, a) })
 	case checkpointing.AddLink:
 		l.call(storage, func(ctx context.Context) Event { return l.addLink(ctx, a) })
 	case checkpointing.DiscardState:
-		l.call(deletion, func(ctx context.Context) Event { return l.discardState(ctx, a) })
+		l.discardState(a)
 	case checkpointing.DeleteCheckpoint:
-		l.call(deletion, func(ctx context.Context) Event { return l.deleteCheckpoint(ctx, a) })
+		l.deleteCheckpoint(a)
+	case checkpointing.DeleteShared:
+		l.deleteShared(a)
 	default:
 		assert.That(false, "%T is not about storage", a)
 	}
@@ -69,13 +73,17 @@ func (l *loop) writeMetadata(ctx context.Context, a checkpointing.WriteMetadata)
 	if err != nil {
 		return failed(err)
 	}
-	written, err := store.NewMetadataStore(l.deps.Blobs).Write(ctx, s)
+	blobs, name, shown, err := l.placeOf(a)
+	if err != nil {
+		return failed(err)
+	}
+	written, err := store.NewMetadataStore(blobs).WriteAs(ctx, name, s)
 	for doubtful(ctx, err) {
-		written, err = store.NewMetadataStore(l.deps.Blobs).Write(ctx, s)
+		written, err = store.NewMetadataStore(blobs).WriteAs(ctx, name, s)
 	}
 	switch {
 	case err == nil:
-		return Checkpointing{checkpointing.MetadataWritten{Checkpoint: a.Checkpoint, Metadata: written.Name, Bytes: s.Bytes() + written.Bytes}}
+		return Checkpointing{checkpointing.MetadataWritten{Checkpoint: a.Checkpoint, Metadata: shown, Bytes: s.Bytes() + written.Bytes}}
 	case ctx.Err() != nil:
 		return nil // not known, and nobody waits: the leader stops
 	case overtakenBy(err):
@@ -118,6 +126,9 @@ func (l *loop) snapshot(a checkpointing.WriteMetadata) (*snapshotmeta.Snapshot, 
 		}
 		h.Vertices = append(h.Vertices, vertex)
 	}
+	for _, k := range a.Hooks {
+		h.Hooks = append(h.Hooks, snapshotmeta.Hook{Name: k.Hook, State: k.State})
+	}
 	s := snapshotmeta.New(h)
 	for _, t := range a.Tasks {
 		if err := s.AddTask(t.Attempt.SubtaskID(), t.State); err != nil {
@@ -158,35 +169,6 @@ func (l *loop) addLink(ctx context.Context, a checkpointing.AddLink) Event {
 	}
 }
 
-func (l *loop) discardState(ctx context.Context, a checkpointing.DiscardState) Event {
-	cleaner := store.NewCleaner(l.deps.Blobs, l.m.record.Job, l.chain)
-	states := make([]weir.TaskStateSnapshot, len(a.States))
-	for i, s := range a.States {
-		states[i] = s.State
-	}
-	if err := cleaner.DiscardHandles(ctx, states...); err != nil {
-		l.log.Warn("state not deleted", zap.Int64("checkpoint", int64(a.Checkpoint)), zap.Error(err))
-	}
-	return Checkpointing{checkpointing.CleanupEnded{Cleanup: a.Cleanup}}
-}
-
-func (l *loop) deleteCheckpoint(ctx context.Context, a checkpointing.DeleteCheckpoint) Event {
-	err := error(nil)
-	if a.Linked {
-		err = l.chain.Remove(ctx, a.Checkpoint)
-	}
-	if err == nil {
-		err = store.NewCleaner(l.deps.Blobs, l.m.record.Job, l.chain).Discard(ctx, a.Checkpoint)
-	}
-	switch {
-	case err != nil && overtakenBy(err):
-		return Checkpointing{checkpointing.OvertakenByOther{Message: err.Error()}}
-	case err != nil:
-		l.log.Warn("checkpoint not deleted", zap.Int64("checkpoint", int64(a.Checkpoint)), zap.Error(err))
-	}
-	return Checkpointing{checkpointing.CleanupEnded{Cleanup: a.Cleanup}}
-}
-
 // readSnapshot reads what a run starts from. Handles of another job's snapshot are
 // made absolute.
 func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
@@ -206,6 +188,10 @@ func (l *loop) readSnapshot(ctx context.Context, a LoadSnapshot) Event {
 			Message: fmt.Sprintf("read snapshot %s: %v", a.Metadata, err), Fault: weir.FaultOutside, NoRetry: beyondRepair(err) && l.atHome(ctx), Subtask: -1,
 		}}
 	}
+	l.figs.Restored(time.Now())
+	l.log.Info("starts from a snapshot", zap.String("snapshot", a.Metadata), zap.Stringer("kind", s.Header.Kind),
+		zap.Int64("checkpoint", int64(s.Header.Checkpoint)), zap.String("why", a.Why))
+	DropInFlight(s, l.spec.Settings.Recovery)
 	if foreign || dir != l.spec.Directory {
 		for i := range s.Operators {
 			for k := range s.Operators[i].Subtasks {
@@ -322,6 +308,9 @@ func (l *loop) tryLoad(ctx context.Context) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
+	if err := l.recordedInterval(ctx, &settings); err != nil {
+		return loaded{}, err
+	}
 	if body.From != nil {
 		if err := l.deps.Jobs.SkipCheckpointIDs(ctx, l.m.record.Job, body.From.Checkpoint); err != nil {
 			return loaded{}, err
@@ -331,17 +320,29 @@ func (l *loop) tryLoad(ctx context.Context) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
+	completed, err := l.completed(ctx, chain, body.From)
+	if err != nil {
+		return loaded{}, err
+	}
+	stop, asked, err := l.deps.Jobs.Stop(ctx, l.m.record.Job)
+	if err != nil {
+		return loaded{}, err
+	}
 	job := l.m.record.Job
 	spec := &Spec{
 		Job: job, Name: body.Name, Epoch: l.deps.Epoch, Entrypoint: body.Entrypoint, Params: body.Params,
 		CodeID: body.CodeID, Graph: body.Graph, GraphText: body.GraphText, Settings: settings,
-		Directory: snapshotmeta.JobDir(job),
-		Rand:      rand.New(rand.NewPCG(uint64(l.deps.Epoch), seedOf(job))),
+		Directory: snapshotmeta.JobDir(job), Start: body.Why,
+		Rand: rand.New(rand.NewPCG(uint64(l.deps.Epoch), seedOf(job))),
 	}
 	start := Start{
-		Completed: completedOf(chain, body.From), Resumed: l.m.first.Epoch != l.deps.Epoch, Restarts: int(l.m.first.Restarts),
+		Completed: completed, Resumed: l.m.first.Epoch != l.deps.Epoch, Restarts: int(l.m.first.Restarts),
 	}
-	return loaded{spec: spec, submission: body, chain: chain, start: start}, nil
+	x := loaded{spec: spec, submission: body, chain: chain, start: start}
+	if asked {
+		x.stop = &stop
+	}
+	return x, nil
 }
 
 func seedOf(job weir.JobID) (seed uint64) {
@@ -351,33 +352,16 @@ func seedOf(job weir.JobID) (seed uint64) {
 	return seed
 }
 
-// completedOf is what the chain holds, or else the snapshot that the job was started
-// from; that one is never ours to delete (NO_CLAIM, behaviour §11).
-func completedOf(chain *store.Chain, from *Origin) []checkpointing.CompletedCheckpoint {
-	var list []checkpointing.CompletedCheckpoint
-	for _, link := range chain.Links() {
-		list = append(list, checkpointing.CompletedCheckpoint{
-			ID: link.Checkpoint, Kind: link.Kind, Metadata: link.Metadata, Bytes: link.Bytes,
-			Completed: link.At, Owned: !link.Kind.IsSavepoint(),
-		})
-	}
-	if len(list) == 0 && from != nil {
-		list = append(list, checkpointing.CompletedCheckpoint{
-			ID: from.Checkpoint, Kind: from.Kind, Metadata: from.Metadata, Bytes: from.Bytes,
-		})
-	}
-	return list
-}
-
 // Result is what is kept of a job that has ended, beside its status.
 type Result struct {
 	Tasks          int
 	LastCheckpoint weir.CheckpointID
 	Detail         string
+	Stop           *StopEnded `json:",omitempty"` // with which it ended
 }
 
 func encodeResult(r Report) []byte {
-	result := Result{Tasks: len(r.Tasks), LastCheckpoint: r.Latest, Detail: r.Detail}
+	result := Result{Tasks: len(r.Tasks), LastCheckpoint: r.Latest, Detail: r.Detail, Stop: r.Stopped}
 	doc, err := json.Marshal(result)
 	if err != nil {
 		return nil

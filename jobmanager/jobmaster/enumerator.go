@@ -18,9 +18,11 @@ import (
 )
 
 // enumeratorStart bounds how long an enumerator may take to start and to assign its
-// splits; enumeratorStop how long one that was told to end is waited for.
+// splits; enumeratorCall any other call of it; enumeratorStop how long one that was told
+// to end is waited for.
 const (
 	enumeratorStart = time.Minute
+	enumeratorCall  = 2 * time.Minute
 	enumeratorStop  = 5 * time.Second
 )
 
@@ -53,6 +55,17 @@ type enumeratorRequest struct {
 	event    *DeliverEvent
 }
 
+func (r enumeratorRequest) String() string {
+	switch {
+	case r.event != nil:
+		return fmt.Sprintf("handling an event of subtask %d", r.event.Subtask)
+	case r.snapshot != weir.NoCheckpoint:
+		return fmt.Sprintf("its snapshot for checkpoint %d", r.snapshot)
+	default:
+		return fmt.Sprintf("the notification of checkpoint %d", r.complete)
+	}
+}
+
 // startEnumerator starts the goroutine.
 func startEnumerator(ctx context.Context, spec *Spec, a StartCoordinator, catalog operator.Catalog, buildTime time.Duration, post func(Event)) *enumerator {
 	e := &enumerator{
@@ -80,6 +93,9 @@ func (e *enumerator) ended(err error) {
 		return
 	}
 	failure := weir.Failure{Message: err.Error(), Fault: weir.FaultUser, Operator: e.start.Name, Subtask: -1}
+	if known, ok := errors.AsType[*weir.Failure](err); ok {
+		failure.Fault, failure.NoRetry = known.Fault, known.NoRetry
+	}
 	var panicked *group.PanicError
 	if errors.As(err, &panicked) {
 		failure.Message, failure.Stack = "the enumerator panicked: "+panicked.Error(), panicked.Stack
@@ -104,9 +120,7 @@ func (e *enumerator) broke(f weir.Failure) {
 
 // run starts the user's enumerator and serves requests until told to end.
 func (e *enumerator) run(ctx context.Context) error {
-	watchdog := e.group.AfterFunc("coordinator/watchdog", enumeratorStart, func(context.Context) {
-		e.broke(weir.Failure{Message: errStartTimeout.Error(), Fault: weir.FaultUser, Operator: e.start.Name, Subtask: -1})
-	})
+	watchdog := e.watch(enumeratorStart, errStartTimeout)
 	user, err := e.build(ctx)
 	if err != nil {
 		return err
@@ -120,7 +134,10 @@ func (e *enumerator) run(ctx context.Context) error {
 	e.post(CoordinatorStarted{Run: e.start.Run, Operator: e.start.Operator, Splits: splits})
 	for {
 		for _, r := range e.requests.Take() {
-			if err := e.serve(ctx, user, r); err != nil {
+			watchdog := e.watch(enumeratorCall, fmt.Errorf("the enumerator does not return from %s within %s", r, enumeratorCall))
+			err := e.serve(ctx, user, r)
+			watchdog.Stop()
+			if err != nil {
 				return err
 			}
 		}
@@ -130,6 +147,14 @@ func (e *enumerator) run(ctx context.Context) error {
 		case <-e.requests.Wake():
 		}
 	}
+}
+
+// watch reports the enumerator as broken unless the timer is stopped in time. The job
+// then goes on with another one.
+func (e *enumerator) watch(d time.Duration, late error) *group.Timer {
+	return e.group.AfterFunc("coordinator/watchdog", d, func(context.Context) {
+		e.broke(weir.Failure{Message: late.Error(), Fault: weir.FaultUser, Operator: e.start.Name, Subtask: -1})
+	})
 }
 
 // mismatchError says that this binary builds another graph than the job has.
@@ -162,20 +187,29 @@ func returned(doing string, user operator.Enumerator, err error) error {
 
 // build makes the program anew, so that nothing it captured survives a restart.
 func (e *enumerator) build(ctx context.Context) (operator.Enumerator, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.buildTime)
-	defer cancel()
-	program, err := e.catalog.Build(ctx, e.spec.Entrypoint, e.spec.Params)
+	program, err := buildProgram(ctx, e.catalog, e.spec, e.buildTime)
 	if err != nil {
-		return nil, fmt.Errorf("build the job: %w", err)
-	}
-	if logical := program.Logical(); logical.Digest() != e.spec.Graph.Hash {
-		return nil, &mismatchError{jobgraph.CheckText(e.spec.GraphText, logical.Text())}
+		return nil, err
 	}
 	user, err := program.NewEnumerator(e.start.Name)
 	if err != nil {
 		return nil, returned("make the enumerator", nil, err)
 	}
 	return user, nil
+}
+
+// buildProgram builds the job and checks that it is the one of the spec.
+func buildProgram(ctx context.Context, catalog operator.Catalog, spec *Spec, limit time.Duration) (operator.Program, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	program, err := catalog.Build(ctx, spec.Entrypoint, spec.Params)
+	if err != nil {
+		return nil, fmt.Errorf("build the job: %w", err)
+	}
+	if logical := program.Logical(); logical.Digest() != spec.Graph.Hash {
+		return nil, &mismatchError{jobgraph.CheckText(spec.GraphText, logical.Text())}
+	}
+	return program, nil
 }
 
 func (e *enumerator) open(ctx context.Context, user operator.Enumerator) ([][][]byte, error) {

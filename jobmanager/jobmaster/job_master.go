@@ -105,14 +105,15 @@ func (m *JobMaster) Receive(s rpc.Session, msg rpc.Message) { m.inbox.Post(recei
 // Figures takes live figures of the job's attempts.
 func (m *JobMaster) Figures(stats []rpc.TaskStats) { m.inbox.Post(figures{stats}) }
 
-// errNoLoop says that the job's loop has ended.
-var errNoLoop = errors.New("the job is not run by this leader any more")
+// ErrNoLoop is returned when the job's loop has ended: it has none under this leader any
+// more.
+var ErrNoLoop = errors.New("the job is not run by this leader any more")
 
 // View asks the loop for what is known of the job.
 func (m *JobMaster) View(ctx context.Context) (Report, error) {
 	reply := make(chan Report, 1)
 	if !m.inbox.Post(ask{reply}) {
-		return Report{}, errNoLoop
+		return Report{}, ErrNoLoop
 	}
 	select {
 	case r := <-reply:
@@ -120,6 +121,6 @@ func (m *JobMaster) View(ctx context.Context) (Report, error) {
 	case <-ctx.Done():
 		return Report{}, context.Cause(ctx)
 	case <-m.group.Context().Done():
-		return Report{}, errNoLoop
+		return Report{}, ErrNoLoop
 	}
 }

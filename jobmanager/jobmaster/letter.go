@@ -3,6 +3,7 @@ package jobmaster
 import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobmanager/checkpointing/store"
+	"github.com/weirflow/weir/jobmanager/ha"
 	"github.com/weirflow/weir/jobmanager/resource"
 	"github.com/weirflow/weir/rpc"
 )
@@ -40,6 +41,7 @@ type (
 		submission *Submission
 		chain      *store.Chain
 		start      Start
+		stop       *ha.Stop // that was asked for last, or nil
 	}
 	// notLoaded says why they are not there yet.
 	notLoaded struct{ reason string }
@@ -65,6 +67,16 @@ type (
 	figures struct{ stats []rpc.TaskStats }
 	// cancelled asks for the job's end.
 	cancelled struct{}
+	// snapshotAsked and stopAsked want a snapshot, and the job's end with one. The
+	// channels have room for the answer.
+	snapshotAsked struct {
+		event SnapshotRequested
+		reply chan<- SnapshotEnded
+	}
+	stopAsked struct {
+		stop  Stop
+		reply chan<- StopEnded
+	}
 	// ask wants a view.
 	ask struct{ reply chan<- Report }
 	// effectDone says that a call on a pool has ended, with an event for the core or nil.
@@ -87,6 +99,8 @@ func (lost) letter()          {}
 func (received) letter()      {}
 func (figures) letter()       {}
 func (cancelled) letter()     {}
+func (snapshotAsked) letter() {}
+func (stopAsked) letter()     {}
 func (ask) letter()           {}
 func (effectDone) letter()    {}
 func (statusWritten) letter() {}

@@ -31,6 +31,9 @@ type loop struct {
 	spec  *Spec
 	body  *Submission
 	chain *store.Chain
+	// cleaner deletes files; what it could not delete is in leftovers.
+	cleaner   *store.Cleaner
+	leftovers leftovers
 	// waitsFor says why the job was not loaded yet.
 	waitsFor string
 
@@ -40,9 +43,13 @@ type loop struct {
 	timers      map[TimerKey]*group.Timer
 	enumerators map[weir.OperatorID]*enumerator
 	leaving     []*enumerator // told to end
+	hooks       []*hook
+	hooksBefore []*hook // told to end
 	stats       map[weir.AttemptID]rpc.TaskStats
 	status      statusWriter
-	calls       int // on pools, under way
+	asked       askers
+	early       []letter // requests that came before the job was loaded
+	calls       int      // on pools, under way
 	ended       time.Time
 	over        bool // nothing is left to do
 	final       Report
@@ -102,6 +109,7 @@ func (l *loop) leave() {
 	for _, e := range l.leaving {
 		l.await(e)
 	}
+	l.leaveHooks()
 	l.m.group.Cancel(errJobOver)
 }
 
@@ -139,8 +147,14 @@ func (l *loop) handle(letter letter) {
 		l.keep(x.stats)
 	case cancelled:
 		l.cancel()
+	case snapshotAsked:
+		l.snapshotAsked(x)
+	case stopAsked:
+		l.stopAsked(x)
 	case ask:
 		x.reply <- l.shown()
+	case intervalSet:
+		l.setInterval(x)
 	case effectDone:
 		l.calls--
 		if x.event != nil {
@@ -188,7 +202,16 @@ func (l *loop) begin(x loaded) {
 		return // cancelled meanwhile
 	}
 	l.spec, l.body, l.chain = x.spec, x.submission, x.chain
+	l.cleaner = store.NewCleaner(l.deps.Blobs, x.spec.Job, x.chain)
+	l.cleaner.OpenStore = l.deps.OpenStore
 	l.core = NewCore(x.spec)
+	x.start.Stop = l.resumeStop(x.stop)
+	defer func() {
+		for _, letter := range l.early {
+			l.handle(letter)
+		}
+		l.early = nil
+	}()
 	l.step(x.start)
 }
 
@@ -270,6 +293,8 @@ func (l *loop) received(m rpc.Message) {
 		l.step(Checkpointing{checkpointing.Acknowledged{Attempt: x.Attempt, Checkpoint: x.Checkpoint, State: x.State, Metrics: x.Metrics}})
 	case rpc.DeclineCheckpoint:
 		l.step(Checkpointing{checkpointing.Declined{Attempt: x.Attempt, Checkpoint: x.Checkpoint, Reason: x.Reason, Message: x.Message}})
+	case rpc.EndOfData:
+		l.step(DataEnded{Attempt: x.Attempt})
 	case rpc.BarrierSent:
 		l.step(Coordination{Operator: x.Operator, Event: opcoord.BarrierSent{Attempt: x.Attempt, Checkpoint: x.Checkpoint}})
 	case rpc.OperatorEvent:
@@ -380,8 +405,10 @@ func (l *loop) statusWritten(x statusWritten) {
 	case x.terminal && !l.status.terminalWritten:
 		l.status.terminalWritten = true
 		l.final = l.report()
+		l.answerEnded()
 		l.deps.Metrics.Forget(l.m.record.Job)
 		l.deps.Ended(l.m.record.Job, l.final)
+		l.discardEnded(l.final.Status)
 		return
 	}
 	l.writeStatus()

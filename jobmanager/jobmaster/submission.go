@@ -28,6 +28,7 @@ type Submission struct {
 	Graph      *jobgraph.JobGraph
 	GraphText  string
 	From       *Origin // what it was started from, or nil
+	Why        string  `json:",omitempty"` // it was started from that, for people
 }
 
 // Origin is the snapshot that a job was started from.
@@ -37,7 +38,11 @@ type Origin struct {
 	Checkpoint weir.CheckpointID
 	Kind       weir.SnapshotKind
 	Bytes      int64
+	Claim      bool `json:",omitempty"` // it is the job's own since
 }
+
+// claimed says whether this is the snapshot that the job has claimed.
+func (o *Origin) claimed(metadata string) bool { return o != nil && o.Claim && o.Metadata == metadata }
 
 // A body is one line, `weir-job 1 <crc32c of what follows, 8 hexadecimal digits>`,
 // and a JSON document.

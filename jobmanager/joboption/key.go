@@ -22,7 +22,7 @@ type Key struct {
 }
 
 // own are the keys that are decoded here, sorted by name.
-var own = slices.Concat(general, network)
+var own = slices.Concat(general, recovery, network)
 
 var general = []Key{
 	{"execution.buffer-timeout.interval", "duration", "100ms",
@@ -148,27 +148,29 @@ var delegated = []Key{
 	{Name: "execution.checkpointing.aligned-checkpoint-timeout", Type: "duration", Default: "0ms",
 		Help: "With unaligned checkpoints: how old a barrier becomes before it overtakes data. 0: barriers overtake from the start."},
 	{Name: "execution.checkpointing.checkpoints-after-tasks-finish", Type: "bool", Default: "true",
-		Help: "Whether checkpoints go on when some tasks have finished."},
+		Help: "Whether checkpoints go on when some tasks have finished, and tasks that have reached the end of their data wait for one that covers it."},
 	{Name: "execution.checkpointing.data-inline-threshold", Type: "size", Default: "20kb",
 		Help: "State up to this size lies in the metadata file and needs no file of its own. At most 1mb."},
-	{Name: "execution.checkpointing.externalized-checkpoint-retention", Type: "RETAIN_ON_CANCELLATION", Default: "RETAIN_ON_CANCELLATION",
-		Help: "Completed checkpoints stay when the job is cancelled, fails or finishes."},
+	{Name: "execution.checkpointing.externalized-checkpoint-retention", Type: "RETAIN_ON_CANCELLATION, DELETE_ON_CANCELLATION, NO_EXTERNALIZED_CHECKPOINTS", Default: "RETAIN_ON_CANCELLATION",
+		Help: "What becomes of the completed checkpoints when the job ends: they stay; they stay only if it failed; they are deleted. Savepoints always stay."},
 	{Name: "execution.checkpointing.interval", Type: "duration", Default: "[none]",
-		Help: "Time between checkpoints. Without it there are none, and a restarted job begins anew."},
+		Help: "Time between checkpoints, at least 10ms. Without it there are none, and a restarted job begins anew. `weir checkpoint interval` changes it while the job runs."},
 	{Name: "execution.checkpointing.interval-during-backlog", Type: "duration", Default: "[as interval]",
 		Help: "Time between checkpoints while a source works off a backlog; 0: none meanwhile."},
 	{Name: "execution.checkpointing.max-concurrent-checkpoints", Type: "int", Default: "1",
-		Help: "How many checkpoints may be pending at a time. More than 1 is not supported yet, and contradicts unaligned checkpoints."},
+		Help: "How many checkpoints may be pending at a time, up to 100. More than 1 contradicts unaligned checkpoints. Savepoints do not wait for it, unless checkpoints are unaligned."},
 	{Name: "execution.checkpointing.min-pause", Type: "duration", Default: "0s",
 		Help: "Least time between the end of a checkpoint and the start of the next periodic one."},
 	{Name: "execution.checkpointing.mode", Type: "EXACTLY_ONCE, AT_LEAST_ONCE", Default: "EXACTLY_ONCE",
 		Help: "Whether each record counts once after a restart, or may count twice because barriers hold no input back."},
 	{Name: "execution.checkpointing.num-retained", Type: "int", Default: "2",
 		Help: "How many completed checkpoints are kept; older ones are deleted."},
+	{Name: "execution.checkpointing.savepoint-dir", Type: "string", Default: "[the cluster's]",
+		Help: "Where savepoints of the job go that name no directory: below the JobManager's `--savepoint-dir`, absolute or relative to it."},
 	{Name: "execution.checkpointing.timeout", Type: "duration", Default: "10min",
 		Help: "After this time a checkpoint that is not complete is given up."},
 	{Name: "execution.checkpointing.tolerable-failed-checkpoints", Type: "int", Default: "[no limit]",
-		Help: "How many checkpoints in a row may fail before the job is restarted. A limit is not supported yet; each failure raises an alarm in the log."},
+		Help: "How many checkpoints in a row may fail before the job is failed, and restarted from the last complete one. Each failure raises an alarm in the log."},
 	{Name: "execution.checkpointing.unaligned.enabled", Type: "bool", Default: "false",
 		Help: "Whether barriers of checkpoints overtake data, which then is part of the checkpoint. Needs EXACTLY_ONCE. Pointwise, broadcast and user-partitioned edges, and other edges into the same task, align all the same; so do savepoints."},
 	{Name: "execution.checkpointing.unaligned.forced", Type: "bool", Default: "false",

@@ -21,6 +21,7 @@ type Settings struct {
 	Checkpointing  checkpointing.Options
 	Restart        failover.Options
 	Task           rpc.TaskOptions
+	Recovery       Recovery
 	Parallelism    int // of operators that name none
 	MaxParallelism int // of operators that name none; 0: derived
 	Chaining       bool

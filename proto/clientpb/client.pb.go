@@ -434,6 +434,387 @@ func (*ClusterRequest) Descriptor() ([]byte, []int) {
 	return file_client_proto_rawDescGZIP(), []int{7}
 }
 
+// SnapshotRequest asks for a checkpoint or a savepoint now. It is answered when there is
+// one; a second request with the same id gets the first one's answer.
+type SnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Kind          uint32                 `protobuf:"varint,3,opt,name=kind,proto3" json:"kind,omitempty"`    // weir.SnapshotKind
+	Target        string                 `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"` // of a savepoint: a directory; empty: the cluster's or the job's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
+	mi := &file_client_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRequest) ProtoMessage() {}
+
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SnapshotRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SnapshotRequest) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *SnapshotRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+type SnapshotReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    int64                  `protobuf:"varint,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Duration      int64                  `protobuf:"varint,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotReply) Reset() {
+	*x = SnapshotReply{}
+	mi := &file_client_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotReply) ProtoMessage() {}
+
+func (x *SnapshotReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotReply.ProtoReflect.Descriptor instead.
+func (*SnapshotReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SnapshotReply) GetCheckpoint() int64 {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return 0
+}
+
+func (x *SnapshotReply) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SnapshotReply) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SnapshotReply) GetDuration() int64 {
+	if x != nil {
+		return x.Duration
+	}
+	return 0
+}
+
+// StopRequest asks for the end of a job with a savepoint. It is answered when the job has
+// ended, or will not.
+// IntervalRequest asks for the interval of a job's periodic checkpoints, or sets it.
+type IntervalRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Set           bool                   `protobuf:"varint,2,opt,name=set,proto3" json:"set,omitempty"`
+	Interval      int64                  `protobuf:"varint,3,opt,name=interval,proto3" json:"interval,omitempty"` // 0: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IntervalRequest) Reset() {
+	*x = IntervalRequest{}
+	mi := &file_client_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IntervalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IntervalRequest) ProtoMessage() {}
+
+func (x *IntervalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IntervalRequest.ProtoReflect.Descriptor instead.
+func (*IntervalRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *IntervalRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *IntervalRequest) GetSet() bool {
+	if x != nil {
+		return x.Set
+	}
+	return false
+}
+
+func (x *IntervalRequest) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+type IntervalReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Interval      int64                  `protobuf:"varint,1,opt,name=interval,proto3" json:"interval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IntervalReply) Reset() {
+	*x = IntervalReply{}
+	mi := &file_client_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IntervalReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IntervalReply) ProtoMessage() {}
+
+func (x *IntervalReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IntervalReply.ProtoReflect.Descriptor instead.
+func (*IntervalReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *IntervalReply) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+type StopRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Drain         bool                   `protobuf:"varint,3,opt,name=drain,proto3" json:"drain,omitempty"`
+	Target        string                 `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopRequest) Reset() {
+	*x = StopRequest{}
+	mi := &file_client_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopRequest) ProtoMessage() {}
+
+func (x *StopRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
+func (*StopRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StopRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *StopRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *StopRequest) GetDrain() bool {
+	if x != nil {
+		return x.Drain
+	}
+	return false
+}
+
+func (x *StopRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+type StopReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    int64                  `protobuf:"varint,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Status        uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`  // of the job
+	Failure       string                 `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"` // why the job has not ended though there is a savepoint
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopReply) Reset() {
+	*x = StopReply{}
+	mi := &file_client_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopReply) ProtoMessage() {}
+
+func (x *StopReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopReply.ProtoReflect.Descriptor instead.
+func (*StopReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *StopReply) GetCheckpoint() int64 {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return 0
+}
+
+func (x *StopReply) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *StopReply) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *StopReply) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 type JobSummary struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Job            []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -453,7 +834,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_client_proto_msgTypes[8]
+	mi := &file_client_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +846,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[8]
+	mi := &file_client_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +859,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{8}
+	return file_client_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobSummary) GetJob() []byte {
@@ -572,7 +953,7 @@ type TaskDetail struct {
 
 func (x *TaskDetail) Reset() {
 	*x = TaskDetail{}
-	mi := &file_client_proto_msgTypes[9]
+	mi := &file_client_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +965,7 @@ func (x *TaskDetail) String() string {
 func (*TaskDetail) ProtoMessage() {}
 
 func (x *TaskDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[9]
+	mi := &file_client_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +978,7 @@ func (x *TaskDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskDetail.ProtoReflect.Descriptor instead.
 func (*TaskDetail) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{9}
+	return file_client_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TaskDetail) GetAttempt() *controlpb.Attempt {
@@ -652,13 +1033,16 @@ type JobDetail struct {
 	Tasks         []*TaskDetail          `protobuf:"bytes,6,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Failure       *controlpb.Failure     `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
 	RestoredFrom  string                 `protobuf:"bytes,8,opt,name=restored_from,json=restoredFrom,proto3" json:"restored_from,omitempty"`
+	Savepoint     string                 `protobuf:"bytes,9,opt,name=savepoint,proto3" json:"savepoint,omitempty"`                               // that it was stopped with
+	Stopping      string                 `protobuf:"bytes,10,opt,name=stopping,proto3" json:"stopping,omitempty"`                                // request id of a stop that is under way
+	RestoreReason string                 `protobuf:"bytes,11,opt,name=restore_reason,json=restoreReason,proto3" json:"restore_reason,omitempty"` // why it runs from restored_from
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobDetail) Reset() {
 	*x = JobDetail{}
-	mi := &file_client_proto_msgTypes[10]
+	mi := &file_client_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +1054,7 @@ func (x *JobDetail) String() string {
 func (*JobDetail) ProtoMessage() {}
 
 func (x *JobDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[10]
+	mi := &file_client_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +1067,7 @@ func (x *JobDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDetail.ProtoReflect.Descriptor instead.
 func (*JobDetail) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{10}
+	return file_client_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobDetail) GetSummary() *JobSummary {
@@ -742,6 +1126,27 @@ func (x *JobDetail) GetRestoredFrom() string {
 	return ""
 }
 
+func (x *JobDetail) GetSavepoint() string {
+	if x != nil {
+		return x.Savepoint
+	}
+	return ""
+}
+
+func (x *JobDetail) GetStopping() string {
+	if x != nil {
+		return x.Stopping
+	}
+	return ""
+}
+
+func (x *JobDetail) GetRestoreReason() string {
+	if x != nil {
+		return x.RestoreReason
+	}
+	return ""
+}
+
 type SubtaskCheckpoint struct {
 	state         protoimpl.MessageState       `protogen:"open.v1"`
 	Vertex        string                       `protobuf:"bytes,1,opt,name=vertex,proto3" json:"vertex,omitempty"`
@@ -754,7 +1159,7 @@ type SubtaskCheckpoint struct {
 
 func (x *SubtaskCheckpoint) Reset() {
 	*x = SubtaskCheckpoint{}
-	mi := &file_client_proto_msgTypes[11]
+	mi := &file_client_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +1171,7 @@ func (x *SubtaskCheckpoint) String() string {
 func (*SubtaskCheckpoint) ProtoMessage() {}
 
 func (x *SubtaskCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[11]
+	mi := &file_client_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +1184,7 @@ func (x *SubtaskCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubtaskCheckpoint.ProtoReflect.Descriptor instead.
 func (*SubtaskCheckpoint) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{11}
+	return file_client_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SubtaskCheckpoint) GetVertex() string {
@@ -824,13 +1229,19 @@ type CheckpointInfo struct {
 	Subtasks       []*SubtaskCheckpoint   `protobuf:"bytes,10,rep,name=subtasks,proto3" json:"subtasks,omitempty"`
 	PersistedBytes int64                  `protobuf:"varint,11,opt,name=persisted_bytes,json=persistedBytes,proto3" json:"persisted_bytes,omitempty"`
 	Unaligned      bool                   `protobuf:"varint,12,opt,name=unaligned,proto3" json:"unaligned,omitempty"`
+	NewBytes       int64                  `protobuf:"varint,13,opt,name=new_bytes,json=newBytes,proto3" json:"new_bytes,omitempty"`
+	Tasks          int32                  `protobuf:"varint,14,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Acknowledged   int32                  `protobuf:"varint,15,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	Late           []*SubtaskCheckpoint   `protobuf:"bytes,16,rep,name=late,proto3" json:"late,omitempty"`
+	Vertices       []*VertexCheckpoint    `protobuf:"bytes,17,rep,name=vertices,proto3" json:"vertices,omitempty"`
+	Steps          []*CheckpointStep      `protobuf:"bytes,18,rep,name=steps,proto3" json:"steps,omitempty"` // in order
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CheckpointInfo) Reset() {
 	*x = CheckpointInfo{}
-	mi := &file_client_proto_msgTypes[12]
+	mi := &file_client_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +1253,7 @@ func (x *CheckpointInfo) String() string {
 func (*CheckpointInfo) ProtoMessage() {}
 
 func (x *CheckpointInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[12]
+	mi := &file_client_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +1266,7 @@ func (x *CheckpointInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointInfo.ProtoReflect.Descriptor instead.
 func (*CheckpointInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{12}
+	return file_client_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckpointInfo) GetId() int64 {
@@ -942,21 +1353,470 @@ func (x *CheckpointInfo) GetUnaligned() bool {
 	return false
 }
 
-type CheckpointList struct {
+func (x *CheckpointInfo) GetNewBytes() int64 {
+	if x != nil {
+		return x.NewBytes
+	}
+	return 0
+}
+
+func (x *CheckpointInfo) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *CheckpointInfo) GetAcknowledged() int32 {
+	if x != nil {
+		return x.Acknowledged
+	}
+	return 0
+}
+
+func (x *CheckpointInfo) GetLate() []*SubtaskCheckpoint {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+func (x *CheckpointInfo) GetVertices() []*VertexCheckpoint {
+	if x != nil {
+		return x.Vertices
+	}
+	return nil
+}
+
+func (x *CheckpointInfo) GetSteps() []*CheckpointStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// CheckpointStep is when the coordinator took a step.
+type CheckpointStep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Completed     int64                  `protobuf:"varint,2,opt,name=completed,proto3" json:"completed,omitempty"`
-	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
-	Pending       int64                  `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
-	Restored      int64                  `protobuf:"varint,5,opt,name=restored,proto3" json:"restored,omitempty"`
-	Recent        []*CheckpointInfo      `protobuf:"bytes,6,rep,name=recent,proto3" json:"recent,omitempty"`
+	Step          uint32                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"` // after the trigger; negative: before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *CheckpointStep) Reset() {
+	*x = CheckpointStep{}
+	mi := &file_client_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointStep) ProtoMessage() {}
+
+func (x *CheckpointStep) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointStep.ProtoReflect.Descriptor instead.
+func (*CheckpointStep) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CheckpointStep) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *CheckpointStep) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+type VertexCheckpoint struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Vertex         int32                  `protobuf:"varint,1,opt,name=vertex,proto3" json:"vertex,omitempty"`
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Tasks          int32                  `protobuf:"varint,3,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Acknowledged   int32                  `protobuf:"varint,4,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	Slowest        int32                  `protobuf:"varint,5,opt,name=slowest,proto3" json:"slowest,omitempty"` // subtask; -1: none acknowledged
+	LastAck        int64                  `protobuf:"varint,6,opt,name=last_ack,json=lastAck,proto3" json:"last_ack,omitempty"`
+	StartDelay     int64                  `protobuf:"varint,7,opt,name=start_delay,json=startDelay,proto3" json:"start_delay,omitempty"`
+	Alignment      int64                  `protobuf:"varint,8,opt,name=alignment,proto3" json:"alignment,omitempty"`
+	Sync           int64                  `protobuf:"varint,9,opt,name=sync,proto3" json:"sync,omitempty"`
+	Async          int64                  `protobuf:"varint,10,opt,name=async,proto3" json:"async,omitempty"`
+	StateBytes     int64                  `protobuf:"varint,11,opt,name=state_bytes,json=stateBytes,proto3" json:"state_bytes,omitempty"`
+	PersistedBytes int64                  `protobuf:"varint,12,opt,name=persisted_bytes,json=persistedBytes,proto3" json:"persisted_bytes,omitempty"`
+	AlignedBytes   int64                  `protobuf:"varint,13,opt,name=aligned_bytes,json=alignedBytes,proto3" json:"aligned_bytes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *VertexCheckpoint) Reset() {
+	*x = VertexCheckpoint{}
+	mi := &file_client_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VertexCheckpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VertexCheckpoint) ProtoMessage() {}
+
+func (x *VertexCheckpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VertexCheckpoint.ProtoReflect.Descriptor instead.
+func (*VertexCheckpoint) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *VertexCheckpoint) GetVertex() int32 {
+	if x != nil {
+		return x.Vertex
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *VertexCheckpoint) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetAcknowledged() int32 {
+	if x != nil {
+		return x.Acknowledged
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetSlowest() int32 {
+	if x != nil {
+		return x.Slowest
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetLastAck() int64 {
+	if x != nil {
+		return x.LastAck
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetStartDelay() int64 {
+	if x != nil {
+		return x.StartDelay
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetAlignment() int64 {
+	if x != nil {
+		return x.Alignment
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetSync() int64 {
+	if x != nil {
+		return x.Sync
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetAsync() int64 {
+	if x != nil {
+		return x.Async
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetStateBytes() int64 {
+	if x != nil {
+		return x.StateBytes
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetPersistedBytes() int64 {
+	if x != nil {
+		return x.PersistedBytes
+	}
+	return 0
+}
+
+func (x *VertexCheckpoint) GetAlignedBytes() int64 {
+	if x != nil {
+		return x.AlignedBytes
+	}
+	return 0
+}
+
+type Quantiles struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         int64                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Min           float64                `protobuf:"fixed64,2,opt,name=min,proto3" json:"min,omitempty"`
+	Max           float64                `protobuf:"fixed64,3,opt,name=max,proto3" json:"max,omitempty"`
+	Average       float64                `protobuf:"fixed64,4,opt,name=average,proto3" json:"average,omitempty"`
+	P50           float64                `protobuf:"fixed64,5,opt,name=p50,proto3" json:"p50,omitempty"`
+	P90           float64                `protobuf:"fixed64,6,opt,name=p90,proto3" json:"p90,omitempty"`
+	P99           float64                `protobuf:"fixed64,7,opt,name=p99,proto3" json:"p99,omitempty"`
+	P999          float64                `protobuf:"fixed64,8,opt,name=p999,proto3" json:"p999,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quantiles) Reset() {
+	*x = Quantiles{}
+	mi := &file_client_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quantiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quantiles) ProtoMessage() {}
+
+func (x *Quantiles) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quantiles.ProtoReflect.Descriptor instead.
+func (*Quantiles) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Quantiles) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Quantiles) GetMin() float64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *Quantiles) GetMax() float64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *Quantiles) GetAverage() float64 {
+	if x != nil {
+		return x.Average
+	}
+	return 0
+}
+
+func (x *Quantiles) GetP50() float64 {
+	if x != nil {
+		return x.P50
+	}
+	return 0
+}
+
+func (x *Quantiles) GetP90() float64 {
+	if x != nil {
+		return x.P90
+	}
+	return 0
+}
+
+func (x *Quantiles) GetP99() float64 {
+	if x != nil {
+		return x.P99
+	}
+	return 0
+}
+
+func (x *Quantiles) GetP999() float64 {
+	if x != nil {
+		return x.P999
+	}
+	return 0
+}
+
+// CheckpointSummary: seconds and bytes.
+type CheckpointSummary struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Duration       *Quantiles             `protobuf:"bytes,1,opt,name=duration,proto3" json:"duration,omitempty"`
+	Bytes          *Quantiles             `protobuf:"bytes,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	NewBytes       *Quantiles             `protobuf:"bytes,3,opt,name=new_bytes,json=newBytes,proto3" json:"new_bytes,omitempty"`
+	AlignedBytes   *Quantiles             `protobuf:"bytes,4,opt,name=aligned_bytes,json=alignedBytes,proto3" json:"aligned_bytes,omitempty"`
+	PersistedBytes *Quantiles             `protobuf:"bytes,5,opt,name=persisted_bytes,json=persistedBytes,proto3" json:"persisted_bytes,omitempty"`
+	StartDelay     *Quantiles             `protobuf:"bytes,6,opt,name=start_delay,json=startDelay,proto3" json:"start_delay,omitempty"`
+	Alignment      *Quantiles             `protobuf:"bytes,7,opt,name=alignment,proto3" json:"alignment,omitempty"`
+	Sync           *Quantiles             `protobuf:"bytes,8,opt,name=sync,proto3" json:"sync,omitempty"`
+	Async          *Quantiles             `protobuf:"bytes,9,opt,name=async,proto3" json:"async,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *CheckpointSummary) Reset() {
+	*x = CheckpointSummary{}
+	mi := &file_client_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointSummary) ProtoMessage() {}
+
+func (x *CheckpointSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointSummary.ProtoReflect.Descriptor instead.
+func (*CheckpointSummary) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CheckpointSummary) GetDuration() *Quantiles {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetBytes() *Quantiles {
+	if x != nil {
+		return x.Bytes
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetNewBytes() *Quantiles {
+	if x != nil {
+		return x.NewBytes
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetAlignedBytes() *Quantiles {
+	if x != nil {
+		return x.AlignedBytes
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetPersistedBytes() *Quantiles {
+	if x != nil {
+		return x.PersistedBytes
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetStartDelay() *Quantiles {
+	if x != nil {
+		return x.StartDelay
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetAlignment() *Quantiles {
+	if x != nil {
+		return x.Alignment
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetSync() *Quantiles {
+	if x != nil {
+		return x.Sync
+	}
+	return nil
+}
+
+func (x *CheckpointSummary) GetAsync() *Quantiles {
+	if x != nil {
+		return x.Async
+	}
+	return nil
+}
+
+type CheckpointList struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Job             []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Completed       int64                  `protobuf:"varint,2,opt,name=completed,proto3" json:"completed,omitempty"`
+	Failed          int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	Pending         int64                  `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
+	Restored        int64                  `protobuf:"varint,5,opt,name=restored,proto3" json:"restored,omitempty"`
+	Recent          []*CheckpointInfo      `protobuf:"bytes,6,rep,name=recent,proto3" json:"recent,omitempty"`
+	Summary         *CheckpointSummary     `protobuf:"bytes,7,opt,name=summary,proto3" json:"summary,omitempty"`
+	LatestCompleted *CheckpointInfo        `protobuf:"bytes,8,opt,name=latest_completed,json=latestCompleted,proto3" json:"latest_completed,omitempty"`
+	LatestSavepoint *CheckpointInfo        `protobuf:"bytes,9,opt,name=latest_savepoint,json=latestSavepoint,proto3" json:"latest_savepoint,omitempty"`
+	LatestFailed    *CheckpointInfo        `protobuf:"bytes,10,opt,name=latest_failed,json=latestFailed,proto3" json:"latest_failed,omitempty"`
+	Restores        int64                  `protobuf:"varint,11,opt,name=restores,proto3" json:"restores,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
 func (x *CheckpointList) Reset() {
 	*x = CheckpointList{}
-	mi := &file_client_proto_msgTypes[13]
+	mi := &file_client_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1828,7 @@ func (x *CheckpointList) String() string {
 func (*CheckpointList) ProtoMessage() {}
 
 func (x *CheckpointList) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[13]
+	mi := &file_client_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1841,7 @@ func (x *CheckpointList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointList.ProtoReflect.Descriptor instead.
 func (*CheckpointList) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{13}
+	return file_client_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CheckpointList) GetJob() []byte {
@@ -1026,6 +1886,41 @@ func (x *CheckpointList) GetRecent() []*CheckpointInfo {
 	return nil
 }
 
+func (x *CheckpointList) GetSummary() *CheckpointSummary {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+func (x *CheckpointList) GetLatestCompleted() *CheckpointInfo {
+	if x != nil {
+		return x.LatestCompleted
+	}
+	return nil
+}
+
+func (x *CheckpointList) GetLatestSavepoint() *CheckpointInfo {
+	if x != nil {
+		return x.LatestSavepoint
+	}
+	return nil
+}
+
+func (x *CheckpointList) GetLatestFailed() *CheckpointInfo {
+	if x != nil {
+		return x.LatestFailed
+	}
+	return nil
+}
+
+func (x *CheckpointList) GetRestores() int64 {
+	if x != nil {
+		return x.Restores
+	}
+	return 0
+}
+
 type PlanReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Graph         *controlpb.JobGraph    `protobuf:"bytes,1,opt,name=graph,proto3" json:"graph,omitempty"`
@@ -1038,7 +1933,7 @@ type PlanReply struct {
 
 func (x *PlanReply) Reset() {
 	*x = PlanReply{}
-	mi := &file_client_proto_msgTypes[14]
+	mi := &file_client_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1945,7 @@ func (x *PlanReply) String() string {
 func (*PlanReply) ProtoMessage() {}
 
 func (x *PlanReply) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[14]
+	mi := &file_client_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1958,7 @@ func (x *PlanReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanReply.ProtoReflect.Descriptor instead.
 func (*PlanReply) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{14}
+	return file_client_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PlanReply) GetGraph() *controlpb.JobGraph {
@@ -1105,7 +2000,7 @@ type TaskManagerInfo struct {
 
 func (x *TaskManagerInfo) Reset() {
 	*x = TaskManagerInfo{}
-	mi := &file_client_proto_msgTypes[15]
+	mi := &file_client_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +2012,7 @@ func (x *TaskManagerInfo) String() string {
 func (*TaskManagerInfo) ProtoMessage() {}
 
 func (x *TaskManagerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[15]
+	mi := &file_client_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +2025,7 @@ func (x *TaskManagerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskManagerInfo.ProtoReflect.Descriptor instead.
 func (*TaskManagerInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{15}
+	return file_client_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TaskManagerInfo) GetRegistration() *controlpb.Register {
@@ -1168,7 +2063,7 @@ type ClusterInfo struct {
 
 func (x *ClusterInfo) Reset() {
 	*x = ClusterInfo{}
-	mi := &file_client_proto_msgTypes[16]
+	mi := &file_client_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +2075,7 @@ func (x *ClusterInfo) String() string {
 func (*ClusterInfo) ProtoMessage() {}
 
 func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_client_proto_msgTypes[16]
+	mi := &file_client_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +2088,7 @@ func (x *ClusterInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterInfo.ProtoReflect.Descriptor instead.
 func (*ClusterInfo) Descriptor() ([]byte, []int) {
-	return file_client_proto_rawDescGZIP(), []int{16}
+	return file_client_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ClusterInfo) GetClusterId() string {
@@ -1238,6 +2133,204 @@ func (x *ClusterInfo) GetCheckpointDir() string {
 	return ""
 }
 
+// InUse asks what of the checkpoint directory is needed by jobs.
+type InUseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InUseRequest) Reset() {
+	*x = InUseRequest{}
+	mi := &file_client_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InUseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InUseRequest) ProtoMessage() {}
+
+func (x *InUseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InUseRequest.ProtoReflect.Descriptor instead.
+func (*InUseRequest) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{27}
+}
+
+type InUseReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	CheckpointDir string                 `protobuf:"bytes,3,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
+	Jobs          []*JobInUse            `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty"` // all that are recorded
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InUseReply) Reset() {
+	*x = InUseReply{}
+	mi := &file_client_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InUseReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InUseReply) ProtoMessage() {}
+
+func (x *InUseReply) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InUseReply.ProtoReflect.Descriptor instead.
+func (*InUseReply) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *InUseReply) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *InUseReply) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *InUseReply) GetCheckpointDir() string {
+	if x != nil {
+		return x.CheckpointDir
+	}
+	return ""
+}
+
+func (x *InUseReply) GetJobs() []*JobInUse {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+// JobInUse is what one job needs.
+type JobInUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Status        uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Metadata      []string               `protobuf:"bytes,4,rep,name=metadata,proto3" json:"metadata,omitempty"`       // blob names of _metadata files; LOCATION//NAME in another store
+	Pending       []int64                `protobuf:"varint,5,rep,packed,name=pending,proto3" json:"pending,omitempty"` // ids of checkpoints that are under way
+	Saving        bool                   `protobuf:"varint,7,opt,name=saving,proto3" json:"saving,omitempty"`          // a savepoint is under way
+	Unknown       string                 `protobuf:"bytes,6,opt,name=unknown,proto3" json:"unknown,omitempty"`         // why what it needs is not known; nothing of it may be deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobInUse) Reset() {
+	*x = JobInUse{}
+	mi := &file_client_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobInUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobInUse) ProtoMessage() {}
+
+func (x *JobInUse) ProtoReflect() protoreflect.Message {
+	mi := &file_client_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobInUse.ProtoReflect.Descriptor instead.
+func (*JobInUse) Descriptor() ([]byte, []int) {
+	return file_client_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *JobInUse) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *JobInUse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobInUse) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *JobInUse) GetMetadata() []string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *JobInUse) GetPending() []int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
+}
+
+func (x *JobInUse) GetSaving() bool {
+	if x != nil {
+		return x.Saving
+	}
+	return false
+}
+
+func (x *JobInUse) GetUnknown() string {
+	if x != nil {
+		return x.Unknown
+	}
+	return ""
+}
+
 var File_client_proto protoreflect.FileDescriptor
 
 const file_client_proto_rawDesc = "" +
@@ -1275,7 +2368,39 @@ const file_client_proto_rawDesc = "" +
 	"JobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\r\n" +
 	"\vCancelReply\"\x10\n" +
-	"\x0eClusterRequest\"\xa7\x02\n" +
+	"\x0eClusterRequest\"n\n" +
+	"\x0fSnapshotRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\x12\x16\n" +
+	"\x06target\x18\x04 \x01(\tR\x06target\"u\n" +
+	"\rSnapshotReply\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\x03R\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1a\n" +
+	"\bduration\x18\x04 \x01(\x03R\bduration\"Q\n" +
+	"\x0fIntervalRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
+	"\x03set\x18\x02 \x01(\bR\x03set\x12\x1a\n" +
+	"\binterval\x18\x03 \x01(\x03R\binterval\"+\n" +
+	"\rIntervalReply\x12\x1a\n" +
+	"\binterval\x18\x01 \x01(\x03R\binterval\"l\n" +
+	"\vStopRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05drain\x18\x03 \x01(\bR\x05drain\x12\x16\n" +
+	"\x06target\x18\x04 \x01(\tR\x06target\"q\n" +
+	"\tStopReply\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\x03R\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\rR\x06status\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\"\xa7\x02\n" +
 	"\n" +
 	"JobSummary\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x12\n" +
@@ -1299,7 +2424,7 @@ const file_client_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\rR\x05state\x12!\n" +
 	"\ftask_manager\x18\x04 \x01(\tR\vtaskManager\x120\n" +
 	"\x05stats\x18\x05 \x01(\v2\x1a.weir.control.v1.TaskStatsR\x05stats\x12\x18\n" +
-	"\afailure\x18\x06 \x01(\tR\afailure\"\x94\x04\n" +
+	"\afailure\x18\x06 \x01(\tR\afailure\"\xf5\x04\n" +
 	"\tJobDetail\x124\n" +
 	"\asummary\x18\x01 \x01(\v2\x1a.weir.client.v1.JobSummaryR\asummary\x12\x1d\n" +
 	"\n" +
@@ -1309,7 +2434,11 @@ const file_client_proto_rawDesc = "" +
 	"\x05graph\x18\x05 \x01(\v2\x19.weir.control.v1.JobGraphR\x05graph\x120\n" +
 	"\x05tasks\x18\x06 \x03(\v2\x1a.weir.client.v1.TaskDetailR\x05tasks\x122\n" +
 	"\afailure\x18\a \x01(\v2\x18.weir.control.v1.FailureR\afailure\x12#\n" +
-	"\rrestored_from\x18\b \x01(\tR\frestoredFrom\x1a9\n" +
+	"\rrestored_from\x18\b \x01(\tR\frestoredFrom\x12\x1c\n" +
+	"\tsavepoint\x18\t \x01(\tR\tsavepoint\x12\x1a\n" +
+	"\bstopping\x18\n" +
+	" \x01(\tR\bstopping\x12%\n" +
+	"\x0erestore_reason\x18\v \x01(\tR\rrestoreReason\x1a9\n" +
 	"\vParamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1320,7 +2449,7 @@ const file_client_proto_rawDesc = "" +
 	"\x06vertex\x18\x01 \x01(\tR\x06vertex\x122\n" +
 	"\aattempt\x18\x02 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\"\n" +
 	"\facknowledged\x18\x03 \x01(\x03R\facknowledged\x12<\n" +
-	"\ametrics\x18\x04 \x01(\v2\".weir.control.v1.CheckpointMetricsR\ametrics\"\xe8\x02\n" +
+	"\ametrics\x18\x04 \x01(\v2\".weir.control.v1.CheckpointMetricsR\ametrics\"\xea\x04\n" +
 	"\x0eCheckpointInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x16\n" +
@@ -1334,14 +2463,66 @@ const file_client_proto_rawDesc = "" +
 	"\bsubtasks\x18\n" +
 	" \x03(\v2!.weir.client.v1.SubtaskCheckpointR\bsubtasks\x12'\n" +
 	"\x0fpersisted_bytes\x18\v \x01(\x03R\x0epersistedBytes\x12\x1c\n" +
-	"\tunaligned\x18\f \x01(\bR\tunaligned\"\xc6\x01\n" +
+	"\tunaligned\x18\f \x01(\bR\tunaligned\x12\x1b\n" +
+	"\tnew_bytes\x18\r \x01(\x03R\bnewBytes\x12\x14\n" +
+	"\x05tasks\x18\x0e \x01(\x05R\x05tasks\x12\"\n" +
+	"\facknowledged\x18\x0f \x01(\x05R\facknowledged\x125\n" +
+	"\x04late\x18\x10 \x03(\v2!.weir.client.v1.SubtaskCheckpointR\x04late\x12<\n" +
+	"\bvertices\x18\x11 \x03(\v2 .weir.client.v1.VertexCheckpointR\bvertices\x124\n" +
+	"\x05steps\x18\x12 \x03(\v2\x1e.weir.client.v1.CheckpointStepR\x05steps\"4\n" +
+	"\x0eCheckpointStep\x12\x12\n" +
+	"\x04step\x18\x01 \x01(\rR\x04step\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\"\x85\x03\n" +
+	"\x10VertexCheckpoint\x12\x16\n" +
+	"\x06vertex\x18\x01 \x01(\x05R\x06vertex\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05tasks\x18\x03 \x01(\x05R\x05tasks\x12\"\n" +
+	"\facknowledged\x18\x04 \x01(\x05R\facknowledged\x12\x18\n" +
+	"\aslowest\x18\x05 \x01(\x05R\aslowest\x12\x19\n" +
+	"\blast_ack\x18\x06 \x01(\x03R\alastAck\x12\x1f\n" +
+	"\vstart_delay\x18\a \x01(\x03R\n" +
+	"startDelay\x12\x1c\n" +
+	"\talignment\x18\b \x01(\x03R\talignment\x12\x12\n" +
+	"\x04sync\x18\t \x01(\x03R\x04sync\x12\x14\n" +
+	"\x05async\x18\n" +
+	" \x01(\x03R\x05async\x12\x1f\n" +
+	"\vstate_bytes\x18\v \x01(\x03R\n" +
+	"stateBytes\x12'\n" +
+	"\x0fpersisted_bytes\x18\f \x01(\x03R\x0epersistedBytes\x12#\n" +
+	"\raligned_bytes\x18\r \x01(\x03R\falignedBytes\"\xa9\x01\n" +
+	"\tQuantiles\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\x01R\x03min\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\x01R\x03max\x12\x18\n" +
+	"\aaverage\x18\x04 \x01(\x01R\aaverage\x12\x10\n" +
+	"\x03p50\x18\x05 \x01(\x01R\x03p50\x12\x10\n" +
+	"\x03p90\x18\x06 \x01(\x01R\x03p90\x12\x10\n" +
+	"\x03p99\x18\a \x01(\x01R\x03p99\x12\x12\n" +
+	"\x04p999\x18\b \x01(\x01R\x04p999\"\x8c\x04\n" +
+	"\x11CheckpointSummary\x125\n" +
+	"\bduration\x18\x01 \x01(\v2\x19.weir.client.v1.QuantilesR\bduration\x12/\n" +
+	"\x05bytes\x18\x02 \x01(\v2\x19.weir.client.v1.QuantilesR\x05bytes\x126\n" +
+	"\tnew_bytes\x18\x03 \x01(\v2\x19.weir.client.v1.QuantilesR\bnewBytes\x12>\n" +
+	"\raligned_bytes\x18\x04 \x01(\v2\x19.weir.client.v1.QuantilesR\falignedBytes\x12B\n" +
+	"\x0fpersisted_bytes\x18\x05 \x01(\v2\x19.weir.client.v1.QuantilesR\x0epersistedBytes\x12:\n" +
+	"\vstart_delay\x18\x06 \x01(\v2\x19.weir.client.v1.QuantilesR\n" +
+	"startDelay\x127\n" +
+	"\talignment\x18\a \x01(\v2\x19.weir.client.v1.QuantilesR\talignment\x12-\n" +
+	"\x04sync\x18\b \x01(\v2\x19.weir.client.v1.QuantilesR\x04sync\x12/\n" +
+	"\x05async\x18\t \x01(\v2\x19.weir.client.v1.QuantilesR\x05async\"\xfa\x03\n" +
 	"\x0eCheckpointList\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x1c\n" +
 	"\tcompleted\x18\x02 \x01(\x03R\tcompleted\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x18\n" +
 	"\apending\x18\x04 \x01(\x03R\apending\x12\x1a\n" +
 	"\brestored\x18\x05 \x01(\x03R\brestored\x126\n" +
-	"\x06recent\x18\x06 \x03(\v2\x1e.weir.client.v1.CheckpointInfoR\x06recent\"\x82\x01\n" +
+	"\x06recent\x18\x06 \x03(\v2\x1e.weir.client.v1.CheckpointInfoR\x06recent\x12;\n" +
+	"\asummary\x18\a \x01(\v2!.weir.client.v1.CheckpointSummaryR\asummary\x12I\n" +
+	"\x10latest_completed\x18\b \x01(\v2\x1e.weir.client.v1.CheckpointInfoR\x0flatestCompleted\x12I\n" +
+	"\x10latest_savepoint\x18\t \x01(\v2\x1e.weir.client.v1.CheckpointInfoR\x0flatestSavepoint\x12C\n" +
+	"\rlatest_failed\x18\n" +
+	" \x01(\v2\x1e.weir.client.v1.CheckpointInfoR\flatestFailed\x12\x1a\n" +
+	"\brestores\x18\v \x01(\x03R\brestores\"\x82\x01\n" +
 	"\tPlanReply\x12/\n" +
 	"\x05graph\x18\x01 \x01(\v2\x19.weir.control.v1.JobGraphR\x05graph\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
@@ -1359,7 +2540,23 @@ const file_client_proto_rawDesc = "" +
 	"\acode_id\x18\x03 \x01(\tR\x06codeId\x12D\n" +
 	"\rtask_managers\x18\x04 \x03(\v2\x1f.weir.client.v1.TaskManagerInfoR\ftaskManagers\x12 \n" +
 	"\ventrypoints\x18\x05 \x03(\tR\ventrypoints\x12%\n" +
-	"\x0echeckpoint_dir\x18\x06 \x01(\tR\rcheckpointDir2\xe4\x03\n" +
+	"\x0echeckpoint_dir\x18\x06 \x01(\tR\rcheckpointDir\"\x0e\n" +
+	"\fInUseRequest\"\x96\x01\n" +
+	"\n" +
+	"InUseReply\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12%\n" +
+	"\x0echeckpoint_dir\x18\x03 \x01(\tR\rcheckpointDir\x12,\n" +
+	"\x04jobs\x18\x04 \x03(\v2\x18.weir.client.v1.JobInUseR\x04jobs\"\xb0\x01\n" +
+	"\bJobInUse\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\fR\x03job\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\rR\x06status\x12\x1a\n" +
+	"\bmetadata\x18\x04 \x03(\tR\bmetadata\x12\x18\n" +
+	"\apending\x18\x05 \x03(\x03R\apending\x12\x16\n" +
+	"\x06saving\x18\a \x01(\bR\x06saving\x12\x18\n" +
+	"\aunknown\x18\x06 \x01(\tR\aunknown2\x8d\x06\n" +
 	"\x06Client\x12D\n" +
 	"\x06Submit\x12\x1d.weir.client.v1.SubmitRequest\x1a\x1b.weir.client.v1.SubmitReply\x12>\n" +
 	"\x04List\x12\x1b.weir.client.v1.ListRequest\x1a\x19.weir.client.v1.ListReply\x12<\n" +
@@ -1367,7 +2564,11 @@ const file_client_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1a.weir.client.v1.JobRequest\x1a\x1b.weir.client.v1.CancelReply\x12I\n" +
 	"\vCheckpoints\x12\x1a.weir.client.v1.JobRequest\x1a\x1e.weir.client.v1.CheckpointList\x12@\n" +
 	"\x04Plan\x12\x1d.weir.client.v1.SubmitRequest\x1a\x19.weir.client.v1.PlanReply\x12F\n" +
-	"\aCluster\x12\x1e.weir.client.v1.ClusterRequest\x1a\x1b.weir.client.v1.ClusterInfoB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
+	"\aCluster\x12\x1e.weir.client.v1.ClusterRequest\x1a\x1b.weir.client.v1.ClusterInfo\x12N\n" +
+	"\fTakeSnapshot\x12\x1f.weir.client.v1.SnapshotRequest\x1a\x1d.weir.client.v1.SnapshotReply\x12>\n" +
+	"\x04Stop\x12\x1b.weir.client.v1.StopRequest\x1a\x19.weir.client.v1.StopReply\x12T\n" +
+	"\x12CheckpointInterval\x12\x1f.weir.client.v1.IntervalRequest\x1a\x1d.weir.client.v1.IntervalReply\x12A\n" +
+	"\x05InUse\x12\x1c.weir.client.v1.InUseRequest\x1a\x1a.weir.client.v1.InUseReplyB)Z'github.com/weirflow/weir/proto/clientpbb\x06proto3"
 
 var (
 	file_client_proto_rawDescOnce sync.Once
@@ -1381,7 +2582,7 @@ func file_client_proto_rawDescGZIP() []byte {
 	return file_client_proto_rawDescData
 }
 
-var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_client_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_client_proto_goTypes = []any{
 	(*ErrorDetail)(nil),                 // 0: weir.client.v1.ErrorDetail
 	(*SubmitRequest)(nil),               // 1: weir.client.v1.SubmitRequest
@@ -1391,64 +2592,102 @@ var file_client_proto_goTypes = []any{
 	(*JobRequest)(nil),                  // 5: weir.client.v1.JobRequest
 	(*CancelReply)(nil),                 // 6: weir.client.v1.CancelReply
 	(*ClusterRequest)(nil),              // 7: weir.client.v1.ClusterRequest
-	(*JobSummary)(nil),                  // 8: weir.client.v1.JobSummary
-	(*TaskDetail)(nil),                  // 9: weir.client.v1.TaskDetail
-	(*JobDetail)(nil),                   // 10: weir.client.v1.JobDetail
-	(*SubtaskCheckpoint)(nil),           // 11: weir.client.v1.SubtaskCheckpoint
-	(*CheckpointInfo)(nil),              // 12: weir.client.v1.CheckpointInfo
-	(*CheckpointList)(nil),              // 13: weir.client.v1.CheckpointList
-	(*PlanReply)(nil),                   // 14: weir.client.v1.PlanReply
-	(*TaskManagerInfo)(nil),             // 15: weir.client.v1.TaskManagerInfo
-	(*ClusterInfo)(nil),                 // 16: weir.client.v1.ClusterInfo
-	nil,                                 // 17: weir.client.v1.SubmitRequest.ParamsEntry
-	nil,                                 // 18: weir.client.v1.SubmitRequest.OptionsEntry
-	nil,                                 // 19: weir.client.v1.JobDetail.ParamsEntry
-	nil,                                 // 20: weir.client.v1.JobDetail.OptionsEntry
-	(*controlpb.Attempt)(nil),           // 21: weir.control.v1.Attempt
-	(*controlpb.TaskStats)(nil),         // 22: weir.control.v1.TaskStats
-	(*controlpb.JobGraph)(nil),          // 23: weir.control.v1.JobGraph
-	(*controlpb.Failure)(nil),           // 24: weir.control.v1.Failure
-	(*controlpb.CheckpointMetrics)(nil), // 25: weir.control.v1.CheckpointMetrics
-	(*controlpb.Register)(nil),          // 26: weir.control.v1.Register
+	(*SnapshotRequest)(nil),             // 8: weir.client.v1.SnapshotRequest
+	(*SnapshotReply)(nil),               // 9: weir.client.v1.SnapshotReply
+	(*IntervalRequest)(nil),             // 10: weir.client.v1.IntervalRequest
+	(*IntervalReply)(nil),               // 11: weir.client.v1.IntervalReply
+	(*StopRequest)(nil),                 // 12: weir.client.v1.StopRequest
+	(*StopReply)(nil),                   // 13: weir.client.v1.StopReply
+	(*JobSummary)(nil),                  // 14: weir.client.v1.JobSummary
+	(*TaskDetail)(nil),                  // 15: weir.client.v1.TaskDetail
+	(*JobDetail)(nil),                   // 16: weir.client.v1.JobDetail
+	(*SubtaskCheckpoint)(nil),           // 17: weir.client.v1.SubtaskCheckpoint
+	(*CheckpointInfo)(nil),              // 18: weir.client.v1.CheckpointInfo
+	(*CheckpointStep)(nil),              // 19: weir.client.v1.CheckpointStep
+	(*VertexCheckpoint)(nil),            // 20: weir.client.v1.VertexCheckpoint
+	(*Quantiles)(nil),                   // 21: weir.client.v1.Quantiles
+	(*CheckpointSummary)(nil),           // 22: weir.client.v1.CheckpointSummary
+	(*CheckpointList)(nil),              // 23: weir.client.v1.CheckpointList
+	(*PlanReply)(nil),                   // 24: weir.client.v1.PlanReply
+	(*TaskManagerInfo)(nil),             // 25: weir.client.v1.TaskManagerInfo
+	(*ClusterInfo)(nil),                 // 26: weir.client.v1.ClusterInfo
+	(*InUseRequest)(nil),                // 27: weir.client.v1.InUseRequest
+	(*InUseReply)(nil),                  // 28: weir.client.v1.InUseReply
+	(*JobInUse)(nil),                    // 29: weir.client.v1.JobInUse
+	nil,                                 // 30: weir.client.v1.SubmitRequest.ParamsEntry
+	nil,                                 // 31: weir.client.v1.SubmitRequest.OptionsEntry
+	nil,                                 // 32: weir.client.v1.JobDetail.ParamsEntry
+	nil,                                 // 33: weir.client.v1.JobDetail.OptionsEntry
+	(*controlpb.Attempt)(nil),           // 34: weir.control.v1.Attempt
+	(*controlpb.TaskStats)(nil),         // 35: weir.control.v1.TaskStats
+	(*controlpb.JobGraph)(nil),          // 36: weir.control.v1.JobGraph
+	(*controlpb.Failure)(nil),           // 37: weir.control.v1.Failure
+	(*controlpb.CheckpointMetrics)(nil), // 38: weir.control.v1.CheckpointMetrics
+	(*controlpb.Register)(nil),          // 39: weir.control.v1.Register
 }
 var file_client_proto_depIdxs = []int32{
-	17, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
-	18, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
-	8,  // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
-	21, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
-	22, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
-	8,  // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
-	19, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
-	20, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
-	23, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
-	9,  // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
-	24, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
-	21, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	25, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
-	11, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
-	12, // 14: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
-	23, // 15: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
-	26, // 16: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
-	15, // 17: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
-	1,  // 18: weir.client.v1.Client.Submit:input_type -> weir.client.v1.SubmitRequest
-	3,  // 19: weir.client.v1.Client.List:input_type -> weir.client.v1.ListRequest
-	5,  // 20: weir.client.v1.Client.Get:input_type -> weir.client.v1.JobRequest
-	5,  // 21: weir.client.v1.Client.Cancel:input_type -> weir.client.v1.JobRequest
-	5,  // 22: weir.client.v1.Client.Checkpoints:input_type -> weir.client.v1.JobRequest
-	1,  // 23: weir.client.v1.Client.Plan:input_type -> weir.client.v1.SubmitRequest
-	7,  // 24: weir.client.v1.Client.Cluster:input_type -> weir.client.v1.ClusterRequest
-	2,  // 25: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
-	4,  // 26: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
-	10, // 27: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
-	6,  // 28: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
-	13, // 29: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
-	14, // 30: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
-	16, // 31: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	30, // 0: weir.client.v1.SubmitRequest.params:type_name -> weir.client.v1.SubmitRequest.ParamsEntry
+	31, // 1: weir.client.v1.SubmitRequest.options:type_name -> weir.client.v1.SubmitRequest.OptionsEntry
+	14, // 2: weir.client.v1.ListReply.jobs:type_name -> weir.client.v1.JobSummary
+	34, // 3: weir.client.v1.TaskDetail.attempt:type_name -> weir.control.v1.Attempt
+	35, // 4: weir.client.v1.TaskDetail.stats:type_name -> weir.control.v1.TaskStats
+	14, // 5: weir.client.v1.JobDetail.summary:type_name -> weir.client.v1.JobSummary
+	32, // 6: weir.client.v1.JobDetail.params:type_name -> weir.client.v1.JobDetail.ParamsEntry
+	33, // 7: weir.client.v1.JobDetail.options:type_name -> weir.client.v1.JobDetail.OptionsEntry
+	36, // 8: weir.client.v1.JobDetail.graph:type_name -> weir.control.v1.JobGraph
+	15, // 9: weir.client.v1.JobDetail.tasks:type_name -> weir.client.v1.TaskDetail
+	37, // 10: weir.client.v1.JobDetail.failure:type_name -> weir.control.v1.Failure
+	34, // 11: weir.client.v1.SubtaskCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	38, // 12: weir.client.v1.SubtaskCheckpoint.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	17, // 13: weir.client.v1.CheckpointInfo.subtasks:type_name -> weir.client.v1.SubtaskCheckpoint
+	17, // 14: weir.client.v1.CheckpointInfo.late:type_name -> weir.client.v1.SubtaskCheckpoint
+	20, // 15: weir.client.v1.CheckpointInfo.vertices:type_name -> weir.client.v1.VertexCheckpoint
+	19, // 16: weir.client.v1.CheckpointInfo.steps:type_name -> weir.client.v1.CheckpointStep
+	21, // 17: weir.client.v1.CheckpointSummary.duration:type_name -> weir.client.v1.Quantiles
+	21, // 18: weir.client.v1.CheckpointSummary.bytes:type_name -> weir.client.v1.Quantiles
+	21, // 19: weir.client.v1.CheckpointSummary.new_bytes:type_name -> weir.client.v1.Quantiles
+	21, // 20: weir.client.v1.CheckpointSummary.aligned_bytes:type_name -> weir.client.v1.Quantiles
+	21, // 21: weir.client.v1.CheckpointSummary.persisted_bytes:type_name -> weir.client.v1.Quantiles
+	21, // 22: weir.client.v1.CheckpointSummary.start_delay:type_name -> weir.client.v1.Quantiles
+	21, // 23: weir.client.v1.CheckpointSummary.alignment:type_name -> weir.client.v1.Quantiles
+	21, // 24: weir.client.v1.CheckpointSummary.sync:type_name -> weir.client.v1.Quantiles
+	21, // 25: weir.client.v1.CheckpointSummary.async:type_name -> weir.client.v1.Quantiles
+	18, // 26: weir.client.v1.CheckpointList.recent:type_name -> weir.client.v1.CheckpointInfo
+	22, // 27: weir.client.v1.CheckpointList.summary:type_name -> weir.client.v1.CheckpointSummary
+	18, // 28: weir.client.v1.CheckpointList.latest_completed:type_name -> weir.client.v1.CheckpointInfo
+	18, // 29: weir.client.v1.CheckpointList.latest_savepoint:type_name -> weir.client.v1.CheckpointInfo
+	18, // 30: weir.client.v1.CheckpointList.latest_failed:type_name -> weir.client.v1.CheckpointInfo
+	36, // 31: weir.client.v1.PlanReply.graph:type_name -> weir.control.v1.JobGraph
+	39, // 32: weir.client.v1.TaskManagerInfo.registration:type_name -> weir.control.v1.Register
+	25, // 33: weir.client.v1.ClusterInfo.task_managers:type_name -> weir.client.v1.TaskManagerInfo
+	29, // 34: weir.client.v1.InUseReply.jobs:type_name -> weir.client.v1.JobInUse
+	1,  // 35: weir.client.v1.Client.Submit:input_type -> weir.client.v1.SubmitRequest
+	3,  // 36: weir.client.v1.Client.List:input_type -> weir.client.v1.ListRequest
+	5,  // 37: weir.client.v1.Client.Get:input_type -> weir.client.v1.JobRequest
+	5,  // 38: weir.client.v1.Client.Cancel:input_type -> weir.client.v1.JobRequest
+	5,  // 39: weir.client.v1.Client.Checkpoints:input_type -> weir.client.v1.JobRequest
+	1,  // 40: weir.client.v1.Client.Plan:input_type -> weir.client.v1.SubmitRequest
+	7,  // 41: weir.client.v1.Client.Cluster:input_type -> weir.client.v1.ClusterRequest
+	8,  // 42: weir.client.v1.Client.TakeSnapshot:input_type -> weir.client.v1.SnapshotRequest
+	12, // 43: weir.client.v1.Client.Stop:input_type -> weir.client.v1.StopRequest
+	10, // 44: weir.client.v1.Client.CheckpointInterval:input_type -> weir.client.v1.IntervalRequest
+	27, // 45: weir.client.v1.Client.InUse:input_type -> weir.client.v1.InUseRequest
+	2,  // 46: weir.client.v1.Client.Submit:output_type -> weir.client.v1.SubmitReply
+	4,  // 47: weir.client.v1.Client.List:output_type -> weir.client.v1.ListReply
+	16, // 48: weir.client.v1.Client.Get:output_type -> weir.client.v1.JobDetail
+	6,  // 49: weir.client.v1.Client.Cancel:output_type -> weir.client.v1.CancelReply
+	23, // 50: weir.client.v1.Client.Checkpoints:output_type -> weir.client.v1.CheckpointList
+	24, // 51: weir.client.v1.Client.Plan:output_type -> weir.client.v1.PlanReply
+	26, // 52: weir.client.v1.Client.Cluster:output_type -> weir.client.v1.ClusterInfo
+	9,  // 53: weir.client.v1.Client.TakeSnapshot:output_type -> weir.client.v1.SnapshotReply
+	13, // 54: weir.client.v1.Client.Stop:output_type -> weir.client.v1.StopReply
+	11, // 55: weir.client.v1.Client.CheckpointInterval:output_type -> weir.client.v1.IntervalReply
+	28, // 56: weir.client.v1.Client.InUse:output_type -> weir.client.v1.InUseReply
+	46, // [46:57] is the sub-list for method output_type
+	35, // [35:46] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_client_proto_init() }
@@ -1462,7 +2701,7 @@ func file_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_client_proto_rawDesc), len(file_client_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,13 +23,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Client_Submit_FullMethodName      = "/weir.client.v1.Client/Submit"
-	Client_List_FullMethodName        = "/weir.client.v1.Client/List"
-	Client_Get_FullMethodName         = "/weir.client.v1.Client/Get"
-	Client_Cancel_FullMethodName      = "/weir.client.v1.Client/Cancel"
-	Client_Checkpoints_FullMethodName = "/weir.client.v1.Client/Checkpoints"
-	Client_Plan_FullMethodName        = "/weir.client.v1.Client/Plan"
-	Client_Cluster_FullMethodName     = "/weir.client.v1.Client/Cluster"
+	Client_Submit_FullMethodName             = "/weir.client.v1.Client/Submit"
+	Client_List_FullMethodName               = "/weir.client.v1.Client/List"
+	Client_Get_FullMethodName                = "/weir.client.v1.Client/Get"
+	Client_Cancel_FullMethodName             = "/weir.client.v1.Client/Cancel"
+	Client_Checkpoints_FullMethodName        = "/weir.client.v1.Client/Checkpoints"
+	Client_Plan_FullMethodName               = "/weir.client.v1.Client/Plan"
+	Client_Cluster_FullMethodName            = "/weir.client.v1.Client/Cluster"
+	Client_TakeSnapshot_FullMethodName       = "/weir.client.v1.Client/TakeSnapshot"
+	Client_Stop_FullMethodName               = "/weir.client.v1.Client/Stop"
+	Client_CheckpointInterval_FullMethodName = "/weir.client.v1.Client/CheckpointInterval"
+	Client_InUse_FullMethodName              = "/weir.client.v1.Client/InUse"
 )
 
 // ClientClient is the client API for Client service.
@@ -43,6 +47,10 @@ type ClientClient interface {
 	Checkpoints(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*CheckpointList, error)
 	Plan(ctx context.Context, in *SubmitRequest, opts ...grpc.CallOption) (*PlanReply, error)
 	Cluster(ctx context.Context, in *ClusterRequest, opts ...grpc.CallOption) (*ClusterInfo, error)
+	TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*SnapshotReply, error)
+	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopReply, error)
+	CheckpointInterval(ctx context.Context, in *IntervalRequest, opts ...grpc.CallOption) (*IntervalReply, error)
+	InUse(ctx context.Context, in *InUseRequest, opts ...grpc.CallOption) (*InUseReply, error)
 }
 
 type clientClient struct {
@@ -123,6 +131,46 @@ func (c *clientClient) Cluster(ctx context.Context, in *ClusterRequest, opts ...
 	return out, nil
 }
 
+func (c *clientClient) TakeSnapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (*SnapshotReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SnapshotReply)
+	err := c.cc.Invoke(ctx, Client_TakeSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clientClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StopReply)
+	err := c.cc.Invoke(ctx, Client_Stop_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clientClient) CheckpointInterval(ctx context.Context, in *IntervalRequest, opts ...grpc.CallOption) (*IntervalReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(IntervalReply)
+	err := c.cc.Invoke(ctx, Client_CheckpointInterval_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clientClient) InUse(ctx context.Context, in *InUseRequest, opts ...grpc.CallOption) (*InUseReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InUseReply)
+	err := c.cc.Invoke(ctx, Client_InUse_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClientServer is the server API for Client service.
 // All implementations must embed UnimplementedClientServer
 // for forward compatibility.
@@ -134,6 +182,10 @@ type ClientServer interface {
 	Checkpoints(context.Context, *JobRequest) (*CheckpointList, error)
 	Plan(context.Context, *SubmitRequest) (*PlanReply, error)
 	Cluster(context.Context, *ClusterRequest) (*ClusterInfo, error)
+	TakeSnapshot(context.Context, *SnapshotRequest) (*SnapshotReply, error)
+	Stop(context.Context, *StopRequest) (*StopReply, error)
+	CheckpointInterval(context.Context, *IntervalRequest) (*IntervalReply, error)
+	InUse(context.Context, *InUseRequest) (*InUseReply, error)
 	mustEmbedUnimplementedClientServer()
 }
 
@@ -164,6 +216,18 @@ func (UnimplementedClientServer) Plan(context.Context, *SubmitRequest) (*PlanRep
 }
 func (UnimplementedClientServer) Cluster(context.Context, *ClusterRequest) (*ClusterInfo, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cluster not implemented")
+}
+func (UnimplementedClientServer) TakeSnapshot(context.Context, *SnapshotRequest) (*SnapshotReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method TakeSnapshot not implemented")
+}
+func (UnimplementedClientServer) Stop(context.Context, *StopRequest) (*StopReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
+}
+func (UnimplementedClientServer) CheckpointInterval(context.Context, *IntervalRequest) (*IntervalReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckpointInterval not implemented")
+}
+func (UnimplementedClientServer) InUse(context.Context, *InUseRequest) (*InUseReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method InUse not implemented")
 }
 func (UnimplementedClientServer) mustEmbedUnimplementedClientServer() {}
 func (UnimplementedClientServer) testEmbeddedByValue()                {}
@@ -312,6 +376,78 @@ func _Client_Cluster_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Client_TakeSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).TakeSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_TakeSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).TakeSnapshot(ctx, req.(*SnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Client_Stop_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StopRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).Stop(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_Stop_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).Stop(ctx, req.(*StopRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Client_CheckpointInterval_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(IntervalRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).CheckpointInterval(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_CheckpointInterval_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).CheckpointInterval(ctx, req.(*IntervalRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Client_InUse_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InUseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientServer).InUse(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Client_InUse_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientServer).InUse(ctx, req.(*InUseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Client_ServiceDesc is the grpc.ServiceDesc for Client service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -346,6 +482,22 @@ var Client_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Cluster",
 			Handler:    _Client_Cluster_Handler,
+		},
+		{
+			MethodName: "TakeSnapshot",
+			Handler:    _Client_TakeSnapshot_Handler,
+		},
+		{
+			MethodName: "Stop",
+			Handler:    _Client_Stop_Handler,
+		},
+		{
+			MethodName: "CheckpointInterval",
+			Handler:    _Client_CheckpointInterval_Handler,
+		},
+		{
+			MethodName: "InUse",
+			Handler:    _Client_InUse_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -587,6 +587,7 @@ type CheckpointMetrics struct {
 	QueuedBytes       int64                  `protobuf:"varint,8,opt,name=queued_bytes,json=queuedBytes,proto3" json:"queued_bytes,omitempty"`
 	DrainRate         float64                `protobuf:"fixed64,9,opt,name=drain_rate,json=drainRate,proto3" json:"drain_rate,omitempty"`
 	Unaligned         bool                   `protobuf:"varint,10,opt,name=unaligned,proto3" json:"unaligned,omitempty"`
+	LastBarrier       *LastBarrier           `protobuf:"bytes,11,opt,name=last_barrier,json=lastBarrier,proto3" json:"last_barrier,omitempty"` // absent: none came
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -691,6 +692,73 @@ func (x *CheckpointMetrics) GetUnaligned() bool {
 	return false
 }
 
+func (x *CheckpointMetrics) GetLastBarrier() *LastBarrier {
+	if x != nil {
+		return x.LastBarrier
+	}
+	return nil
+}
+
+type LastBarrier struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Input         int32                  `protobuf:"varint,1,opt,name=input,proto3" json:"input,omitempty"`
+	Channel       int32                  `protobuf:"varint,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	Queued        int64                  `protobuf:"varint,3,opt,name=queued,proto3" json:"queued,omitempty"` // bytes ahead of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LastBarrier) Reset() {
+	*x = LastBarrier{}
+	mi := &file_control_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LastBarrier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LastBarrier) ProtoMessage() {}
+
+func (x *LastBarrier) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LastBarrier.ProtoReflect.Descriptor instead.
+func (*LastBarrier) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LastBarrier) GetInput() int32 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *LastBarrier) GetChannel() int32 {
+	if x != nil {
+		return x.Channel
+	}
+	return 0
+}
+
+func (x *LastBarrier) GetQueued() int64 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
 type TaskStats struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Attempt           *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -714,7 +782,7 @@ type TaskStats struct {
 
 func (x *TaskStats) Reset() {
 	*x = TaskStats{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +794,7 @@ func (x *TaskStats) String() string {
 func (*TaskStats) ProtoMessage() {}
 
 func (x *TaskStats) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +807,7 @@ func (x *TaskStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStats.ProtoReflect.Descriptor instead.
 func (*TaskStats) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TaskStats) GetAttempt() *Attempt {
@@ -861,7 +929,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +941,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +954,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Barrier) GetId() int64 {
@@ -943,6 +1011,7 @@ type ToJobManager struct {
 	//	*ToJobManager_BarrierSent
 	//	*ToJobManager_OperatorEvent
 	//	*ToJobManager_OperatorEventAck
+	//	*ToJobManager_EndOfData
 	Message       isToJobManager_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -950,7 +1019,7 @@ type ToJobManager struct {
 
 func (x *ToJobManager) Reset() {
 	*x = ToJobManager{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1031,7 @@ func (x *ToJobManager) String() string {
 func (*ToJobManager) ProtoMessage() {}
 
 func (x *ToJobManager) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1044,7 @@ func (x *ToJobManager) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToJobManager.ProtoReflect.Descriptor instead.
 func (*ToJobManager) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ToJobManager) GetMessage() isToJobManager_Message {
@@ -1057,6 +1126,15 @@ func (x *ToJobManager) GetOperatorEventAck() *OperatorEventAck {
 	return nil
 }
 
+func (x *ToJobManager) GetEndOfData() *EndOfData {
+	if x != nil {
+		if x, ok := x.Message.(*ToJobManager_EndOfData); ok {
+			return x.EndOfData
+		}
+	}
+	return nil
+}
+
 type isToJobManager_Message interface {
 	isToJobManager_Message()
 }
@@ -1093,6 +1171,10 @@ type ToJobManager_OperatorEventAck struct {
 	OperatorEventAck *OperatorEventAck `protobuf:"bytes,8,opt,name=operator_event_ack,json=operatorEventAck,proto3,oneof"`
 }
 
+type ToJobManager_EndOfData struct {
+	EndOfData *EndOfData `protobuf:"bytes,9,opt,name=end_of_data,json=endOfData,proto3,oneof"`
+}
+
 func (*ToJobManager_Register) isToJobManager_Message() {}
 
 func (*ToJobManager_Heartbeat) isToJobManager_Message() {}
@@ -1108,6 +1190,8 @@ func (*ToJobManager_BarrierSent) isToJobManager_Message() {}
 func (*ToJobManager_OperatorEvent) isToJobManager_Message() {}
 
 func (*ToJobManager_OperatorEventAck) isToJobManager_Message() {}
+
+func (*ToJobManager_EndOfData) isToJobManager_Message() {}
 
 type Register struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1126,7 +1210,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1222,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1235,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Register) GetId() []byte {
@@ -1227,7 +1311,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1323,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1336,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Heartbeat) GetEpoch() uint64 {
@@ -1280,7 +1364,7 @@ type TaskStateChanged struct {
 
 func (x *TaskStateChanged) Reset() {
 	*x = TaskStateChanged{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1376,7 @@ func (x *TaskStateChanged) String() string {
 func (*TaskStateChanged) ProtoMessage() {}
 
 func (x *TaskStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1389,7 @@ func (x *TaskStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStateChanged.ProtoReflect.Descriptor instead.
 func (*TaskStateChanged) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TaskStateChanged) GetAttempt() *Attempt {
@@ -1343,7 +1427,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1439,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1452,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Acknowledge) GetAttempt() *Attempt {
@@ -1425,7 +1509,7 @@ type Decline struct {
 
 func (x *Decline) Reset() {
 	*x = Decline{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1521,7 @@ func (x *Decline) String() string {
 func (*Decline) ProtoMessage() {}
 
 func (x *Decline) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1534,7 @@ func (x *Decline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decline.ProtoReflect.Descriptor instead.
 func (*Decline) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Decline) GetAttempt() *Attempt {
@@ -1481,6 +1565,50 @@ func (x *Decline) GetMessage() string {
 	return ""
 }
 
+type EndOfData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndOfData) Reset() {
+	*x = EndOfData{}
+	mi := &file_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndOfData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndOfData) ProtoMessage() {}
+
+func (x *EndOfData) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndOfData.ProtoReflect.Descriptor instead.
+func (*EndOfData) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *EndOfData) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type BarrierSent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -1492,7 +1620,7 @@ type BarrierSent struct {
 
 func (x *BarrierSent) Reset() {
 	*x = BarrierSent{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1632,7 @@ func (x *BarrierSent) String() string {
 func (*BarrierSent) ProtoMessage() {}
 
 func (x *BarrierSent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1645,7 @@ func (x *BarrierSent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BarrierSent.ProtoReflect.Descriptor instead.
 func (*BarrierSent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BarrierSent) GetAttempt() *Attempt {
@@ -1553,7 +1681,7 @@ type OperatorEvent struct {
 
 func (x *OperatorEvent) Reset() {
 	*x = OperatorEvent{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1693,7 @@ func (x *OperatorEvent) String() string {
 func (*OperatorEvent) ProtoMessage() {}
 
 func (x *OperatorEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1706,7 @@ func (x *OperatorEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorEvent.ProtoReflect.Descriptor instead.
 func (*OperatorEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OperatorEvent) GetAttempt() *Attempt {
@@ -1620,7 +1748,7 @@ type OperatorEventAck struct {
 
 func (x *OperatorEventAck) Reset() {
 	*x = OperatorEventAck{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1760,7 @@ func (x *OperatorEventAck) String() string {
 func (*OperatorEventAck) ProtoMessage() {}
 
 func (x *OperatorEventAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1773,7 @@ func (x *OperatorEventAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorEventAck.ProtoReflect.Descriptor instead.
 func (*OperatorEventAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OperatorEventAck) GetAttempt() *Attempt {
@@ -1690,7 +1818,7 @@ type ToTaskManager struct {
 
 func (x *ToTaskManager) Reset() {
 	*x = ToTaskManager{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1830,7 @@ func (x *ToTaskManager) String() string {
 func (*ToTaskManager) ProtoMessage() {}
 
 func (x *ToTaskManager) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1843,7 @@ func (x *ToTaskManager) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToTaskManager.ProtoReflect.Descriptor instead.
 func (*ToTaskManager) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToTaskManager) GetMessage() isToTaskManager_Message {
@@ -1890,7 +2018,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +2030,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +2043,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Registered) GetEpoch() uint64 {
@@ -1948,7 +2076,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2088,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2101,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Refused) GetReason() string {
@@ -1992,7 +2120,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2132,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2145,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Cancel) GetAttempt() *Attempt {
@@ -2036,7 +2164,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2176,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2189,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Forget) GetAttempt() *Attempt {
@@ -2079,7 +2207,7 @@ type HeartbeatAck struct {
 
 func (x *HeartbeatAck) Reset() {
 	*x = HeartbeatAck{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2219,7 @@ func (x *HeartbeatAck) String() string {
 func (*HeartbeatAck) ProtoMessage() {}
 
 func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2232,7 @@ func (x *HeartbeatAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatAck.ProtoReflect.Descriptor instead.
 func (*HeartbeatAck) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 type TriggerCheckpoint struct {
@@ -2117,7 +2245,7 @@ type TriggerCheckpoint struct {
 
 func (x *TriggerCheckpoint) Reset() {
 	*x = TriggerCheckpoint{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2257,7 @@ func (x *TriggerCheckpoint) String() string {
 func (*TriggerCheckpoint) ProtoMessage() {}
 
 func (x *TriggerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2270,7 @@ func (x *TriggerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerCheckpoint.ProtoReflect.Descriptor instead.
 func (*TriggerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TriggerCheckpoint) GetAttempt() *Attempt {
@@ -2170,7 +2298,7 @@ type NotifyComplete struct {
 
 func (x *NotifyComplete) Reset() {
 	*x = NotifyComplete{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2310,7 @@ func (x *NotifyComplete) String() string {
 func (*NotifyComplete) ProtoMessage() {}
 
 func (x *NotifyComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2323,7 @@ func (x *NotifyComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyComplete.ProtoReflect.Descriptor instead.
 func (*NotifyComplete) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NotifyComplete) GetAttempt() *Attempt {
@@ -2230,7 +2358,7 @@ type NotifyAborted struct {
 
 func (x *NotifyAborted) Reset() {
 	*x = NotifyAborted{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2370,7 @@ func (x *NotifyAborted) String() string {
 func (*NotifyAborted) ProtoMessage() {}
 
 func (x *NotifyAborted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2383,7 @@ func (x *NotifyAborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyAborted.ProtoReflect.Descriptor instead.
 func (*NotifyAborted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NotifyAborted) GetAttempt() *Attempt {
@@ -2290,7 +2418,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2430,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2443,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Location) GetTaskManager() []byte {
@@ -2350,7 +2478,7 @@ type InputChannel struct {
 
 func (x *InputChannel) Reset() {
 	*x = InputChannel{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2490,7 @@ func (x *InputChannel) String() string {
 func (*InputChannel) ProtoMessage() {}
 
 func (x *InputChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2503,7 @@ func (x *InputChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputChannel.ProtoReflect.Descriptor instead.
 func (*InputChannel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InputChannel) GetProducer() *Attempt {
@@ -2410,7 +2538,7 @@ type InputGate struct {
 
 func (x *InputGate) Reset() {
 	*x = InputGate{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2422,7 +2550,7 @@ func (x *InputGate) String() string {
 func (*InputGate) ProtoMessage() {}
 
 func (x *InputGate) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2435,7 +2563,7 @@ func (x *InputGate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputGate.ProtoReflect.Descriptor instead.
 func (*InputGate) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *InputGate) GetEdge() int32 {
@@ -2469,7 +2597,7 @@ type Consumer struct {
 
 func (x *Consumer) Reset() {
 	*x = Consumer{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2609,7 @@ func (x *Consumer) String() string {
 func (*Consumer) ProtoMessage() {}
 
 func (x *Consumer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2622,7 @@ func (x *Consumer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consumer.ProtoReflect.Descriptor instead.
 func (*Consumer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Consumer) GetAttempt() *Attempt {
@@ -2524,7 +2652,7 @@ type ResultPartition struct {
 
 func (x *ResultPartition) Reset() {
 	*x = ResultPartition{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2664,7 @@ func (x *ResultPartition) String() string {
 func (*ResultPartition) ProtoMessage() {}
 
 func (x *ResultPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2677,7 @@ func (x *ResultPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultPartition.ProtoReflect.Descriptor instead.
 func (*ResultPartition) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ResultPartition) GetEdge() int32 {
@@ -2610,7 +2738,7 @@ type TaskOptions struct {
 
 func (x *TaskOptions) Reset() {
 	*x = TaskOptions{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2750,7 @@ func (x *TaskOptions) String() string {
 func (*TaskOptions) ProtoMessage() {}
 
 func (x *TaskOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2763,7 @@ func (x *TaskOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskOptions.ProtoReflect.Descriptor instead.
 func (*TaskOptions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskOptions) GetBufferTimeout() int64 {
@@ -2756,7 +2884,7 @@ type Debloat struct {
 
 func (x *Debloat) Reset() {
 	*x = Debloat{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +2896,7 @@ func (x *Debloat) String() string {
 func (*Debloat) ProtoMessage() {}
 
 func (x *Debloat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +2909,7 @@ func (x *Debloat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debloat.ProtoReflect.Descriptor instead.
 func (*Debloat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Debloat) GetEnabled() bool {
@@ -2834,7 +2962,7 @@ type RecoveredChannel struct {
 
 func (x *RecoveredChannel) Reset() {
 	*x = RecoveredChannel{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +2974,7 @@ func (x *RecoveredChannel) String() string {
 func (*RecoveredChannel) ProtoMessage() {}
 
 func (x *RecoveredChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +2987,7 @@ func (x *RecoveredChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoveredChannel.ProtoReflect.Descriptor instead.
 func (*RecoveredChannel) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RecoveredChannel) GetGate() int32 {
@@ -2921,7 +3049,7 @@ type JobVertex struct {
 
 func (x *JobVertex) Reset() {
 	*x = JobVertex{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3061,7 @@ func (x *JobVertex) String() string {
 func (*JobVertex) ProtoMessage() {}
 
 func (x *JobVertex) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3074,7 @@ func (x *JobVertex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVertex.ProtoReflect.Descriptor instead.
 func (*JobVertex) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobVertex) GetName() string {
@@ -3027,7 +3155,7 @@ type JobEdge struct {
 
 func (x *JobEdge) Reset() {
 	*x = JobEdge{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3167,7 @@ func (x *JobEdge) String() string {
 func (*JobEdge) ProtoMessage() {}
 
 func (x *JobEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3180,7 @@ func (x *JobEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEdge.ProtoReflect.Descriptor instead.
 func (*JobEdge) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobEdge) GetFrom() int32 {
@@ -3116,7 +3244,7 @@ type JobGraph struct {
 
 func (x *JobGraph) Reset() {
 	*x = JobGraph{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3256,7 @@ func (x *JobGraph) String() string {
 func (*JobGraph) ProtoMessage() {}
 
 func (x *JobGraph) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3269,7 @@ func (x *JobGraph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobGraph.ProtoReflect.Descriptor instead.
 func (*JobGraph) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JobGraph) GetName() string {
@@ -3182,7 +3310,7 @@ type Splits struct {
 
 func (x *Splits) Reset() {
 	*x = Splits{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3322,7 @@ func (x *Splits) String() string {
 func (*Splits) ProtoMessage() {}
 
 func (x *Splits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3335,7 @@ func (x *Splits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Splits.ProtoReflect.Descriptor instead.
 func (*Splits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Splits) GetSource() string {
@@ -3242,13 +3370,14 @@ type Deploy struct {
 	Restore       []*OperatorState       `protobuf:"bytes,14,rep,name=restore,proto3" json:"restore,omitempty"`
 	Splits        []*Splits              `protobuf:"bytes,15,rep,name=splits,proto3" json:"splits,omitempty"`
 	Recovered     []*RecoveredChannel    `protobuf:"bytes,16,rep,name=recovered,proto3" json:"recovered,omitempty"`
+	Finished      bool                   `protobuf:"varint,17,opt,name=finished,proto3" json:"finished,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deploy) Reset() {
 	*x = Deploy{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3389,7 @@ func (x *Deploy) String() string {
 func (*Deploy) ProtoMessage() {}
 
 func (x *Deploy) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3402,7 @@ func (x *Deploy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deploy.ProtoReflect.Descriptor instead.
 func (*Deploy) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Deploy) GetAttempt() *Attempt {
@@ -3388,6 +3517,13 @@ func (x *Deploy) GetRecovered() []*RecoveredChannel {
 	return nil
 }
 
+func (x *Deploy) GetFinished() bool {
+	if x != nil {
+		return x.Finished
+	}
+	return false
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -3437,7 +3573,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04side\x18\x04 \x01(\rR\x04side\x12\x1a\n" +
 	"\bproducer\x18\x05 \x01(\x05R\bproducer\x12\x1a\n" +
 	"\bconsumer\x18\x06 \x01(\x05R\bconsumer\x12/\n" +
-	"\x06handle\x18\a \x01(\v2\x17.weir.control.v1.HandleR\x06handle\"\xfe\x02\n" +
+	"\x06handle\x18\a \x01(\v2\x17.weir.control.v1.HandleR\x06handle\"\xbf\x03\n" +
 	"\x11CheckpointMetrics\x12\x1f\n" +
 	"\vstart_delay\x18\x01 \x01(\x03R\n" +
 	"startDelay\x12-\n" +
@@ -3452,7 +3588,12 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"drain_rate\x18\t \x01(\x01R\tdrainRate\x12\x1c\n" +
 	"\tunaligned\x18\n" +
-	" \x01(\bR\tunaligned\"\xa8\x04\n" +
+	" \x01(\bR\tunaligned\x12?\n" +
+	"\flast_barrier\x18\v \x01(\v2\x1c.weir.control.v1.LastBarrierR\vlastBarrier\"U\n" +
+	"\vLastBarrier\x12\x14\n" +
+	"\x05input\x18\x01 \x01(\x05R\x05input\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\x05R\achannel\x12\x16\n" +
+	"\x06queued\x18\x03 \x01(\x03R\x06queued\"\xa8\x04\n" +
 	"\tTaskStats\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x1d\n" +
 	"\n" +
@@ -3478,7 +3619,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04kind\x18\x03 \x01(\rR\x04kind\x12\x1c\n" +
 	"\talignment\x18\x04 \x01(\rR\talignment\x12\x18\n" +
 	"\atimeout\x18\x05 \x01(\x03R\atimeout\x12\x1a\n" +
-	"\blocation\x18\x06 \x01(\tR\blocation\"\xa9\x04\n" +
+	"\blocation\x18\x06 \x01(\tR\blocation\"\xe7\x04\n" +
 	"\fToJobManager\x127\n" +
 	"\bregister\x18\x01 \x01(\v2\x19.weir.control.v1.RegisterH\x00R\bregister\x12:\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x1a.weir.control.v1.HeartbeatH\x00R\theartbeat\x12B\n" +
@@ -3488,7 +3629,8 @@ const file_control_proto_rawDesc = "" +
 	"\adecline\x18\x05 \x01(\v2\x18.weir.control.v1.DeclineH\x00R\adecline\x12A\n" +
 	"\fbarrier_sent\x18\x06 \x01(\v2\x1c.weir.control.v1.BarrierSentH\x00R\vbarrierSent\x12G\n" +
 	"\x0eoperator_event\x18\a \x01(\v2\x1e.weir.control.v1.OperatorEventH\x00R\roperatorEvent\x12Q\n" +
-	"\x12operator_event_ack\x18\b \x01(\v2!.weir.control.v1.OperatorEventAckH\x00R\x10operatorEventAckB\t\n" +
+	"\x12operator_event_ack\x18\b \x01(\v2!.weir.control.v1.OperatorEventAckH\x00R\x10operatorEventAck\x12<\n" +
+	"\vend_of_data\x18\t \x01(\v2\x1a.weir.control.v1.EndOfDataH\x00R\tendOfDataB\t\n" +
 	"\amessage\"\x97\x02\n" +
 	"\bRegister\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12 \n" +
@@ -3522,7 +3664,9 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x18\x02 \x01(\x03R\n" +
 	"checkpoint\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"}\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"?\n" +
+	"\tEndOfData\x122\n" +
+	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\"}\n" +
 	"\vBarrierSent\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\fR\boperator\x12\x1e\n" +
@@ -3657,7 +3801,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05edges\x18\x04 \x03(\v2\x18.weir.control.v1.JobEdgeR\x05edges\"8\n" +
 	"\x06Splits\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
-	"\x06splits\x18\x02 \x03(\fR\x06splits\"\x8e\x06\n" +
+	"\x06splits\x18\x02 \x03(\fR\x06splits\"\xaa\x06\n" +
 	"\x06Deploy\x122\n" +
 	"\aattempt\x18\x01 \x01(\v2\x18.weir.control.v1.AttemptR\aattempt\x12\x19\n" +
 	"\bjob_name\x18\x02 \x01(\tR\ajobName\x12\x1e\n" +
@@ -3679,7 +3823,8 @@ const file_control_proto_rawDesc = "" +
 	"\rrestored_from\x18\r \x01(\x03R\frestoredFrom\x128\n" +
 	"\arestore\x18\x0e \x03(\v2\x1e.weir.control.v1.OperatorStateR\arestore\x12/\n" +
 	"\x06splits\x18\x0f \x03(\v2\x17.weir.control.v1.SplitsR\x06splits\x12?\n" +
-	"\trecovered\x18\x10 \x03(\v2!.weir.control.v1.RecoveredChannelR\trecovered\x1a9\n" +
+	"\trecovered\x18\x10 \x03(\v2!.weir.control.v1.RecoveredChannelR\trecovered\x12\x1a\n" +
+	"\bfinished\x18\x11 \x01(\bR\bfinished\x1a9\n" +
 	"\vParamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012W\n" +
@@ -3698,7 +3843,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_control_proto_goTypes = []any{
 	(*Attempt)(nil),           // 0: weir.control.v1.Attempt
 	(*Failure)(nil),           // 1: weir.control.v1.Failure
@@ -3708,40 +3853,42 @@ var file_control_proto_goTypes = []any{
 	(*OperatorState)(nil),     // 5: weir.control.v1.OperatorState
 	(*ChannelState)(nil),      // 6: weir.control.v1.ChannelState
 	(*CheckpointMetrics)(nil), // 7: weir.control.v1.CheckpointMetrics
-	(*TaskStats)(nil),         // 8: weir.control.v1.TaskStats
-	(*Barrier)(nil),           // 9: weir.control.v1.Barrier
-	(*ToJobManager)(nil),      // 10: weir.control.v1.ToJobManager
-	(*Register)(nil),          // 11: weir.control.v1.Register
-	(*Heartbeat)(nil),         // 12: weir.control.v1.Heartbeat
-	(*TaskStateChanged)(nil),  // 13: weir.control.v1.TaskStateChanged
-	(*Acknowledge)(nil),       // 14: weir.control.v1.Acknowledge
-	(*Decline)(nil),           // 15: weir.control.v1.Decline
-	(*BarrierSent)(nil),       // 16: weir.control.v1.BarrierSent
-	(*OperatorEvent)(nil),     // 17: weir.control.v1.OperatorEvent
-	(*OperatorEventAck)(nil),  // 18: weir.control.v1.OperatorEventAck
-	(*ToTaskManager)(nil),     // 19: weir.control.v1.ToTaskManager
-	(*Registered)(nil),        // 20: weir.control.v1.Registered
-	(*Refused)(nil),           // 21: weir.control.v1.Refused
-	(*Cancel)(nil),            // 22: weir.control.v1.Cancel
-	(*Forget)(nil),            // 23: weir.control.v1.Forget
-	(*HeartbeatAck)(nil),      // 24: weir.control.v1.HeartbeatAck
-	(*TriggerCheckpoint)(nil), // 25: weir.control.v1.TriggerCheckpoint
-	(*NotifyComplete)(nil),    // 26: weir.control.v1.NotifyComplete
-	(*NotifyAborted)(nil),     // 27: weir.control.v1.NotifyAborted
-	(*Location)(nil),          // 28: weir.control.v1.Location
-	(*InputChannel)(nil),      // 29: weir.control.v1.InputChannel
-	(*InputGate)(nil),         // 30: weir.control.v1.InputGate
-	(*Consumer)(nil),          // 31: weir.control.v1.Consumer
-	(*ResultPartition)(nil),   // 32: weir.control.v1.ResultPartition
-	(*TaskOptions)(nil),       // 33: weir.control.v1.TaskOptions
-	(*Debloat)(nil),           // 34: weir.control.v1.Debloat
-	(*RecoveredChannel)(nil),  // 35: weir.control.v1.RecoveredChannel
-	(*JobVertex)(nil),         // 36: weir.control.v1.JobVertex
-	(*JobEdge)(nil),           // 37: weir.control.v1.JobEdge
-	(*JobGraph)(nil),          // 38: weir.control.v1.JobGraph
-	(*Splits)(nil),            // 39: weir.control.v1.Splits
-	(*Deploy)(nil),            // 40: weir.control.v1.Deploy
-	nil,                       // 41: weir.control.v1.Deploy.ParamsEntry
+	(*LastBarrier)(nil),       // 8: weir.control.v1.LastBarrier
+	(*TaskStats)(nil),         // 9: weir.control.v1.TaskStats
+	(*Barrier)(nil),           // 10: weir.control.v1.Barrier
+	(*ToJobManager)(nil),      // 11: weir.control.v1.ToJobManager
+	(*Register)(nil),          // 12: weir.control.v1.Register
+	(*Heartbeat)(nil),         // 13: weir.control.v1.Heartbeat
+	(*TaskStateChanged)(nil),  // 14: weir.control.v1.TaskStateChanged
+	(*Acknowledge)(nil),       // 15: weir.control.v1.Acknowledge
+	(*Decline)(nil),           // 16: weir.control.v1.Decline
+	(*EndOfData)(nil),         // 17: weir.control.v1.EndOfData
+	(*BarrierSent)(nil),       // 18: weir.control.v1.BarrierSent
+	(*OperatorEvent)(nil),     // 19: weir.control.v1.OperatorEvent
+	(*OperatorEventAck)(nil),  // 20: weir.control.v1.OperatorEventAck
+	(*ToTaskManager)(nil),     // 21: weir.control.v1.ToTaskManager
+	(*Registered)(nil),        // 22: weir.control.v1.Registered
+	(*Refused)(nil),           // 23: weir.control.v1.Refused
+	(*Cancel)(nil),            // 24: weir.control.v1.Cancel
+	(*Forget)(nil),            // 25: weir.control.v1.Forget
+	(*HeartbeatAck)(nil),      // 26: weir.control.v1.HeartbeatAck
+	(*TriggerCheckpoint)(nil), // 27: weir.control.v1.TriggerCheckpoint
+	(*NotifyComplete)(nil),    // 28: weir.control.v1.NotifyComplete
+	(*NotifyAborted)(nil),     // 29: weir.control.v1.NotifyAborted
+	(*Location)(nil),          // 30: weir.control.v1.Location
+	(*InputChannel)(nil),      // 31: weir.control.v1.InputChannel
+	(*InputGate)(nil),         // 32: weir.control.v1.InputGate
+	(*Consumer)(nil),          // 33: weir.control.v1.Consumer
+	(*ResultPartition)(nil),   // 34: weir.control.v1.ResultPartition
+	(*TaskOptions)(nil),       // 35: weir.control.v1.TaskOptions
+	(*Debloat)(nil),           // 36: weir.control.v1.Debloat
+	(*RecoveredChannel)(nil),  // 37: weir.control.v1.RecoveredChannel
+	(*JobVertex)(nil),         // 38: weir.control.v1.JobVertex
+	(*JobEdge)(nil),           // 39: weir.control.v1.JobEdge
+	(*JobGraph)(nil),          // 40: weir.control.v1.JobGraph
+	(*Splits)(nil),            // 41: weir.control.v1.Splits
+	(*Deploy)(nil),            // 42: weir.control.v1.Deploy
+	nil,                       // 43: weir.control.v1.Deploy.ParamsEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: weir.control.v1.Failure.cause:type_name -> weir.control.v1.Attempt
@@ -3750,69 +3897,72 @@ var file_control_proto_depIdxs = []int32{
 	2,  // 3: weir.control.v1.OperatorState.elements:type_name -> weir.control.v1.Handle
 	4,  // 4: weir.control.v1.OperatorState.schemas:type_name -> weir.control.v1.Schema
 	2,  // 5: weir.control.v1.ChannelState.handle:type_name -> weir.control.v1.Handle
-	0,  // 6: weir.control.v1.TaskStats.attempt:type_name -> weir.control.v1.Attempt
-	11, // 7: weir.control.v1.ToJobManager.register:type_name -> weir.control.v1.Register
-	12, // 8: weir.control.v1.ToJobManager.heartbeat:type_name -> weir.control.v1.Heartbeat
-	13, // 9: weir.control.v1.ToJobManager.task_state:type_name -> weir.control.v1.TaskStateChanged
-	14, // 10: weir.control.v1.ToJobManager.acknowledge:type_name -> weir.control.v1.Acknowledge
-	15, // 11: weir.control.v1.ToJobManager.decline:type_name -> weir.control.v1.Decline
-	16, // 12: weir.control.v1.ToJobManager.barrier_sent:type_name -> weir.control.v1.BarrierSent
-	17, // 13: weir.control.v1.ToJobManager.operator_event:type_name -> weir.control.v1.OperatorEvent
-	18, // 14: weir.control.v1.ToJobManager.operator_event_ack:type_name -> weir.control.v1.OperatorEventAck
-	0,  // 15: weir.control.v1.Register.running:type_name -> weir.control.v1.Attempt
-	8,  // 16: weir.control.v1.Heartbeat.tasks:type_name -> weir.control.v1.TaskStats
-	0,  // 17: weir.control.v1.TaskStateChanged.attempt:type_name -> weir.control.v1.Attempt
-	1,  // 18: weir.control.v1.TaskStateChanged.failure:type_name -> weir.control.v1.Failure
-	0,  // 19: weir.control.v1.Acknowledge.attempt:type_name -> weir.control.v1.Attempt
-	5,  // 20: weir.control.v1.Acknowledge.operators:type_name -> weir.control.v1.OperatorState
-	7,  // 21: weir.control.v1.Acknowledge.metrics:type_name -> weir.control.v1.CheckpointMetrics
-	6,  // 22: weir.control.v1.Acknowledge.channels:type_name -> weir.control.v1.ChannelState
-	0,  // 23: weir.control.v1.Decline.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 24: weir.control.v1.BarrierSent.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 25: weir.control.v1.OperatorEvent.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 26: weir.control.v1.OperatorEventAck.attempt:type_name -> weir.control.v1.Attempt
-	20, // 27: weir.control.v1.ToTaskManager.registered:type_name -> weir.control.v1.Registered
-	21, // 28: weir.control.v1.ToTaskManager.refused:type_name -> weir.control.v1.Refused
-	40, // 29: weir.control.v1.ToTaskManager.deploy:type_name -> weir.control.v1.Deploy
-	22, // 30: weir.control.v1.ToTaskManager.cancel:type_name -> weir.control.v1.Cancel
-	25, // 31: weir.control.v1.ToTaskManager.trigger:type_name -> weir.control.v1.TriggerCheckpoint
-	26, // 32: weir.control.v1.ToTaskManager.notify_complete:type_name -> weir.control.v1.NotifyComplete
-	27, // 33: weir.control.v1.ToTaskManager.notify_aborted:type_name -> weir.control.v1.NotifyAborted
-	23, // 34: weir.control.v1.ToTaskManager.forget:type_name -> weir.control.v1.Forget
-	24, // 35: weir.control.v1.ToTaskManager.heartbeat_ack:type_name -> weir.control.v1.HeartbeatAck
-	17, // 36: weir.control.v1.ToTaskManager.operator_event:type_name -> weir.control.v1.OperatorEvent
-	0,  // 37: weir.control.v1.Cancel.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 38: weir.control.v1.Forget.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 39: weir.control.v1.TriggerCheckpoint.attempt:type_name -> weir.control.v1.Attempt
-	9,  // 40: weir.control.v1.TriggerCheckpoint.barrier:type_name -> weir.control.v1.Barrier
-	0,  // 41: weir.control.v1.NotifyComplete.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 42: weir.control.v1.NotifyAborted.attempt:type_name -> weir.control.v1.Attempt
-	0,  // 43: weir.control.v1.InputChannel.producer:type_name -> weir.control.v1.Attempt
-	28, // 44: weir.control.v1.InputChannel.at:type_name -> weir.control.v1.Location
-	29, // 45: weir.control.v1.InputGate.channels:type_name -> weir.control.v1.InputChannel
-	0,  // 46: weir.control.v1.Consumer.attempt:type_name -> weir.control.v1.Attempt
-	28, // 47: weir.control.v1.Consumer.at:type_name -> weir.control.v1.Location
-	31, // 48: weir.control.v1.ResultPartition.consumers:type_name -> weir.control.v1.Consumer
-	34, // 49: weir.control.v1.TaskOptions.debloat:type_name -> weir.control.v1.Debloat
-	2,  // 50: weir.control.v1.RecoveredChannel.captured:type_name -> weir.control.v1.Handle
-	36, // 51: weir.control.v1.JobGraph.vertices:type_name -> weir.control.v1.JobVertex
-	37, // 52: weir.control.v1.JobGraph.edges:type_name -> weir.control.v1.JobEdge
-	0,  // 53: weir.control.v1.Deploy.attempt:type_name -> weir.control.v1.Attempt
-	41, // 54: weir.control.v1.Deploy.params:type_name -> weir.control.v1.Deploy.ParamsEntry
-	38, // 55: weir.control.v1.Deploy.graph:type_name -> weir.control.v1.JobGraph
-	30, // 56: weir.control.v1.Deploy.inputs:type_name -> weir.control.v1.InputGate
-	32, // 57: weir.control.v1.Deploy.outputs:type_name -> weir.control.v1.ResultPartition
-	33, // 58: weir.control.v1.Deploy.options:type_name -> weir.control.v1.TaskOptions
-	5,  // 59: weir.control.v1.Deploy.restore:type_name -> weir.control.v1.OperatorState
-	39, // 60: weir.control.v1.Deploy.splits:type_name -> weir.control.v1.Splits
-	35, // 61: weir.control.v1.Deploy.recovered:type_name -> weir.control.v1.RecoveredChannel
-	10, // 62: weir.control.v1.Control.Session:input_type -> weir.control.v1.ToJobManager
-	19, // 63: weir.control.v1.Control.Session:output_type -> weir.control.v1.ToTaskManager
-	63, // [63:64] is the sub-list for method output_type
-	62, // [62:63] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	8,  // 6: weir.control.v1.CheckpointMetrics.last_barrier:type_name -> weir.control.v1.LastBarrier
+	0,  // 7: weir.control.v1.TaskStats.attempt:type_name -> weir.control.v1.Attempt
+	12, // 8: weir.control.v1.ToJobManager.register:type_name -> weir.control.v1.Register
+	13, // 9: weir.control.v1.ToJobManager.heartbeat:type_name -> weir.control.v1.Heartbeat
+	14, // 10: weir.control.v1.ToJobManager.task_state:type_name -> weir.control.v1.TaskStateChanged
+	15, // 11: weir.control.v1.ToJobManager.acknowledge:type_name -> weir.control.v1.Acknowledge
+	16, // 12: weir.control.v1.ToJobManager.decline:type_name -> weir.control.v1.Decline
+	18, // 13: weir.control.v1.ToJobManager.barrier_sent:type_name -> weir.control.v1.BarrierSent
+	19, // 14: weir.control.v1.ToJobManager.operator_event:type_name -> weir.control.v1.OperatorEvent
+	20, // 15: weir.control.v1.ToJobManager.operator_event_ack:type_name -> weir.control.v1.OperatorEventAck
+	17, // 16: weir.control.v1.ToJobManager.end_of_data:type_name -> weir.control.v1.EndOfData
+	0,  // 17: weir.control.v1.Register.running:type_name -> weir.control.v1.Attempt
+	9,  // 18: weir.control.v1.Heartbeat.tasks:type_name -> weir.control.v1.TaskStats
+	0,  // 19: weir.control.v1.TaskStateChanged.attempt:type_name -> weir.control.v1.Attempt
+	1,  // 20: weir.control.v1.TaskStateChanged.failure:type_name -> weir.control.v1.Failure
+	0,  // 21: weir.control.v1.Acknowledge.attempt:type_name -> weir.control.v1.Attempt
+	5,  // 22: weir.control.v1.Acknowledge.operators:type_name -> weir.control.v1.OperatorState
+	7,  // 23: weir.control.v1.Acknowledge.metrics:type_name -> weir.control.v1.CheckpointMetrics
+	6,  // 24: weir.control.v1.Acknowledge.channels:type_name -> weir.control.v1.ChannelState
+	0,  // 25: weir.control.v1.Decline.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 26: weir.control.v1.EndOfData.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 27: weir.control.v1.BarrierSent.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 28: weir.control.v1.OperatorEvent.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 29: weir.control.v1.OperatorEventAck.attempt:type_name -> weir.control.v1.Attempt
+	22, // 30: weir.control.v1.ToTaskManager.registered:type_name -> weir.control.v1.Registered
+	23, // 31: weir.control.v1.ToTaskManager.refused:type_name -> weir.control.v1.Refused
+	42, // 32: weir.control.v1.ToTaskManager.deploy:type_name -> weir.control.v1.Deploy
+	24, // 33: weir.control.v1.ToTaskManager.cancel:type_name -> weir.control.v1.Cancel
+	27, // 34: weir.control.v1.ToTaskManager.trigger:type_name -> weir.control.v1.TriggerCheckpoint
+	28, // 35: weir.control.v1.ToTaskManager.notify_complete:type_name -> weir.control.v1.NotifyComplete
+	29, // 36: weir.control.v1.ToTaskManager.notify_aborted:type_name -> weir.control.v1.NotifyAborted
+	25, // 37: weir.control.v1.ToTaskManager.forget:type_name -> weir.control.v1.Forget
+	26, // 38: weir.control.v1.ToTaskManager.heartbeat_ack:type_name -> weir.control.v1.HeartbeatAck
+	19, // 39: weir.control.v1.ToTaskManager.operator_event:type_name -> weir.control.v1.OperatorEvent
+	0,  // 40: weir.control.v1.Cancel.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 41: weir.control.v1.Forget.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 42: weir.control.v1.TriggerCheckpoint.attempt:type_name -> weir.control.v1.Attempt
+	10, // 43: weir.control.v1.TriggerCheckpoint.barrier:type_name -> weir.control.v1.Barrier
+	0,  // 44: weir.control.v1.NotifyComplete.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 45: weir.control.v1.NotifyAborted.attempt:type_name -> weir.control.v1.Attempt
+	0,  // 46: weir.control.v1.InputChannel.producer:type_name -> weir.control.v1.Attempt
+	30, // 47: weir.control.v1.InputChannel.at:type_name -> weir.control.v1.Location
+	31, // 48: weir.control.v1.InputGate.channels:type_name -> weir.control.v1.InputChannel
+	0,  // 49: weir.control.v1.Consumer.attempt:type_name -> weir.control.v1.Attempt
+	30, // 50: weir.control.v1.Consumer.at:type_name -> weir.control.v1.Location
+	33, // 51: weir.control.v1.ResultPartition.consumers:type_name -> weir.control.v1.Consumer
+	36, // 52: weir.control.v1.TaskOptions.debloat:type_name -> weir.control.v1.Debloat
+	2,  // 53: weir.control.v1.RecoveredChannel.captured:type_name -> weir.control.v1.Handle
+	38, // 54: weir.control.v1.JobGraph.vertices:type_name -> weir.control.v1.JobVertex
+	39, // 55: weir.control.v1.JobGraph.edges:type_name -> weir.control.v1.JobEdge
+	0,  // 56: weir.control.v1.Deploy.attempt:type_name -> weir.control.v1.Attempt
+	43, // 57: weir.control.v1.Deploy.params:type_name -> weir.control.v1.Deploy.ParamsEntry
+	40, // 58: weir.control.v1.Deploy.graph:type_name -> weir.control.v1.JobGraph
+	32, // 59: weir.control.v1.Deploy.inputs:type_name -> weir.control.v1.InputGate
+	34, // 60: weir.control.v1.Deploy.outputs:type_name -> weir.control.v1.ResultPartition
+	35, // 61: weir.control.v1.Deploy.options:type_name -> weir.control.v1.TaskOptions
+	5,  // 62: weir.control.v1.Deploy.restore:type_name -> weir.control.v1.OperatorState
+	41, // 63: weir.control.v1.Deploy.splits:type_name -> weir.control.v1.Splits
+	37, // 64: weir.control.v1.Deploy.recovered:type_name -> weir.control.v1.RecoveredChannel
+	11, // 65: weir.control.v1.Control.Session:input_type -> weir.control.v1.ToJobManager
+	21, // 66: weir.control.v1.Control.Session:output_type -> weir.control.v1.ToTaskManager
+	66, // [66:67] is the sub-list for method output_type
+	65, // [65:66] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3820,7 +3970,7 @@ func file_control_proto_init() {
 	if File_control_proto != nil {
 		return
 	}
-	file_control_proto_msgTypes[10].OneofWrappers = []any{
+	file_control_proto_msgTypes[11].OneofWrappers = []any{
 		(*ToJobManager_Register)(nil),
 		(*ToJobManager_Heartbeat)(nil),
 		(*ToJobManager_TaskState)(nil),
@@ -3829,8 +3979,9 @@ func file_control_proto_init() {
 		(*ToJobManager_BarrierSent)(nil),
 		(*ToJobManager_OperatorEvent)(nil),
 		(*ToJobManager_OperatorEventAck)(nil),
+		(*ToJobManager_EndOfData)(nil),
 	}
-	file_control_proto_msgTypes[19].OneofWrappers = []any{
+	file_control_proto_msgTypes[21].OneofWrappers = []any{
 		(*ToTaskManager_Registered)(nil),
 		(*ToTaskManager_Refused)(nil),
 		(*ToTaskManager_Deploy)(nil),
@@ -3848,7 +3999,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -73,7 +73,7 @@ func (c *Client) Checkpoints(ctx context.Context, job string) (rpc.CheckpointLis
 	if err != nil {
 		return rpc.CheckpointList{}, ErrorOf(err)
 	}
-	return checkpointsOf(p)
+	return checkpointListOf(p)
 }
 
 // Plan implements rpc.ClientGateway.
@@ -102,6 +102,27 @@ func (c *Client) Cluster(ctx context.Context) (rpc.ClusterInfo, error) {
 	}, err
 }
 
+// TakeSnapshot implements rpc.ClientGateway.
+func (c *Client) TakeSnapshot(ctx context.Context, r rpc.SnapshotRequest) (rpc.SnapshotReply, error) {
+	p, err := c.pb.TakeSnapshot(ctx, &clientpb.SnapshotRequest{Job: r.Job, RequestId: r.RequestID, Kind: uint32(r.Kind), Target: r.Target})
+	if err != nil {
+		return rpc.SnapshotReply{}, ErrorOf(err)
+	}
+	return rpc.SnapshotReply{
+		Checkpoint: weir.CheckpointID(p.GetCheckpoint()), Path: p.GetPath(), Bytes: p.GetBytes(), Duration: time.Duration(p.GetDuration()),
+	}, nil
+}
+
+// StopJob implements rpc.ClientGateway.
+func (c *Client) StopJob(ctx context.Context, r rpc.StopRequest) (rpc.StopReply, error) {
+	p, err := c.pb.Stop(ctx, &clientpb.StopRequest{Job: r.Job, RequestId: r.RequestID, Drain: r.Drain, Target: r.Target})
+	if err != nil {
+		return rpc.StopReply{}, ErrorOf(err)
+	}
+	status, err := enum("job status", p.GetStatus(), rpc.JobFailed)
+	return rpc.StopReply{Checkpoint: weir.CheckpointID(p.GetCheckpoint()), Path: p.GetPath(), Status: status, Failure: p.GetFailure()}, err
+}
+
 func submitPB(r rpc.SubmitRequest) *clientpb.SubmitRequest {
 	return &clientpb.SubmitRequest{
 		Entrypoint: r.Entrypoint, Params: r.Params, Name: r.Name, RequestId: r.RequestID,
@@ -127,6 +148,7 @@ func detailOf(p *clientpb.JobDetail) (d rpc.JobDetail, err error) {
 		return d, err
 	}
 	d.RequestID, d.Params, d.Options, d.RestoredFrom = p.GetRequestId(), p.GetParams(), p.GetOptions(), p.GetRestoredFrom()
+	d.Savepoint, d.Stopping, d.RestoreReason = p.GetSavepoint(), p.GetStopping(), p.GetRestoreReason()
 	if p.GetGraph() != nil {
 		if d.Graph, err = graphOf(p.GetGraph()); err != nil {
 			return d, fmt.Errorf("graph: %w", err)
@@ -148,40 +170,4 @@ func detailOf(p *clientpb.JobDetail) (d rpc.JobDetail, err error) {
 		return rpc.TaskDetail{Attempt: a, Vertex: t.GetVertex(), State: state, TaskManager: t.GetTaskManager(), Stats: stats, Failure: t.GetFailure()}, err
 	})
 	return d, err
-}
-
-func checkpointsOf(p *clientpb.CheckpointList) (rpc.CheckpointList, error) {
-	id, err := id16("job id", p.GetJob())
-	if err != nil {
-		return rpc.CheckpointList{}, err
-	}
-	recent, err := each(p.GetRecent(), checkpointOf)
-	return rpc.CheckpointList{
-		Job: weir.JobID(id), Completed: p.GetCompleted(), Failed: p.GetFailed(), Pending: p.GetPending(),
-		Restored: weir.CheckpointID(p.GetRestored()), Recent: recent,
-	}, err
-}
-
-func checkpointOf(p *clientpb.CheckpointInfo) (c rpc.CheckpointInfo, err error) {
-	if c.Kind, err = enum("snapshot kind", p.GetKind(), weir.TerminateSavepoint); err != nil {
-		return c, err
-	}
-	if c.Status, err = enum("checkpoint status", p.GetStatus(), rpc.CheckpointFailed); err != nil {
-		return c, err
-	}
-	if c.Reason, err = enum("failure reason", p.GetReason(), weir.TriggerCheckpointFailure); err != nil {
-		return c, err
-	}
-	c.ID, c.Triggered, c.Duration = weir.CheckpointID(p.GetId()), timeOf(p.GetTriggered()), time.Duration(p.GetDuration())
-	c.Bytes, c.Path, c.Message = p.GetBytes(), p.GetPath(), p.GetMessage()
-	c.PersistedBytes, c.Unaligned = p.GetPersistedBytes(), p.GetUnaligned()
-	c.Subtasks, err = each(p.GetSubtasks(), func(s *clientpb.SubtaskCheckpoint) (rpc.SubtaskCheckpoint, error) {
-		a, err := attemptOf(s.GetAttempt())
-		return rpc.SubtaskCheckpoint{Vertex: s.GetVertex(), Attempt: a, Acknowledged: time.Duration(s.GetAcknowledged()), Metrics: checkpointMetricsOf(s.GetMetrics())}, err
-	})
-	return c, err
-}
-
-func subtaskCheckpointPB(s rpc.SubtaskCheckpoint) *clientpb.SubtaskCheckpoint {
-	return &clientpb.SubtaskCheckpoint{Vertex: s.Vertex, Attempt: attemptPB(s.Attempt), Acknowledged: int64(s.Acknowledged), Metrics: checkpointMetricsPB(s.Metrics)}
 }

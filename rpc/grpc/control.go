@@ -34,6 +34,8 @@ func toJobManager(m rpc.Message) (*controlpb.ToJobManager, error) {
 		return &controlpb.ToJobManager{Message: &controlpb.ToJobManager_Decline{Decline: &controlpb.Decline{
 			Attempt: attemptPB(m.Attempt), Checkpoint: int64(m.Checkpoint), Reason: uint32(m.Reason), Message: m.Message,
 		}}}, nil
+	case rpc.EndOfData:
+		return &controlpb.ToJobManager{Message: &controlpb.ToJobManager_EndOfData{EndOfData: &controlpb.EndOfData{Attempt: attemptPB(m.Attempt)}}}, nil
 	case rpc.BarrierSent:
 		return &controlpb.ToJobManager{Message: &controlpb.ToJobManager_BarrierSent{BarrierSent: &controlpb.BarrierSent{
 			Attempt: attemptPB(m.Attempt), Operator: m.Operator[:], Checkpoint: int64(m.Checkpoint),
@@ -68,6 +70,9 @@ func fromTaskManager(p *controlpb.ToJobManager) (rpc.Message, error) {
 		}
 		reason, err := enum("decline reason", p.Decline.GetReason(), weir.TriggerCheckpointFailure)
 		return rpc.DeclineCheckpoint{Attempt: a, Checkpoint: weir.CheckpointID(p.Decline.GetCheckpoint()), Reason: reason, Message: p.Decline.GetMessage()}, err
+	case *controlpb.ToJobManager_EndOfData:
+		a, err := attemptOf(p.EndOfData.GetAttempt())
+		return rpc.EndOfData{Attempt: a}, err
 	case *controlpb.ToJobManager_BarrierSent:
 		a, err := attemptOf(p.BarrierSent.GetAttempt())
 		if err != nil {

@@ -18,7 +18,7 @@ func deployPB(d rpc.TaskDeployment) *controlpb.Deploy {
 		GraphHash: d.GraphHash[:], GraphText: d.GraphText, Graph: graphPB(d.Graph),
 		Inputs: every(d.Inputs, gatePB), Outputs: every(d.Outputs, partitionPB), Options: taskOptionsPB(d.Options),
 		Directory: d.Directory, RestoredFrom: int64(d.RestoredFrom), Restore: every(d.Restore, operatorStatePB),
-		Recovered: every(d.Recovered, recoveredPB),
+		Recovered: every(d.Recovered, recoveredPB), Finished: d.Finished,
 	}
 	for source, splits := range d.Splits {
 		p.Splits = append(p.Splits, &controlpb.Splits{Source: source, Splits: splits})
@@ -55,7 +55,7 @@ func deployOf(p *controlpb.Deploy) (d rpc.TaskDeployment, err error) {
 	d.JobName, d.Entrypoint, d.Params, d.CodeID = p.GetJobName(), p.GetEntrypoint(), p.GetParams(), p.GetCodeId()
 	d.GraphText, d.Directory = p.GetGraphText(), p.GetDirectory()
 	d.Options = taskOptionsOf(p.GetOptions())
-	d.RestoredFrom = weir.CheckpointID(p.GetRestoredFrom())
+	d.RestoredFrom, d.Finished = weir.CheckpointID(p.GetRestoredFrom()), p.GetFinished()
 	if len(p.GetSplits()) > 0 {
 		d.Splits = make(map[string][][]byte, len(p.GetSplits()))
 		for _, s := range p.GetSplits() {

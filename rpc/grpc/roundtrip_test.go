@@ -38,6 +38,14 @@ func (f filler) fill(v reflect.Value) {
 	case *weir.Alignment:
 		*x = weir.Alignment(f.IntN(int(weir.ForcedAligned) + 1))
 		return
+	case *rpc.CheckpointStep:
+		*x = rpc.CheckpointStep(f.IntN(int(rpc.StepNotified) + 1))
+		return
+	case *weir.LastBarrier:
+		if *x = (weir.LastBarrier{}); f.IntN(3) > 0 {
+			*x = weir.LastBarrier{Came: true, Input: f.Int32N(9), Channel: f.Int32N(9), Queued: f.Int64N(99)}
+		}
+		return
 	case *rpc.TaskState:
 		*x = rpc.TaskState(f.IntN(int(rpc.TaskFailed) + 1))
 		return
@@ -128,7 +136,7 @@ func (f filler) graph() jobgraph.JobGraph {
 
 func TestMessagesSurviveTheWire(t *testing.T) {
 	f := filler{rand.New(rand.NewPCG(7, 7))}
-	toJM := []rpc.Message{rpc.Register{}, rpc.Heartbeat{}, rpc.TaskStateChanged{}, rpc.AcknowledgeCheckpoint{}, rpc.DeclineCheckpoint{}, rpc.BarrierSent{}, rpc.OperatorEvent{}, rpc.OperatorEventAck{}}
+	toJM := []rpc.Message{rpc.Register{}, rpc.Heartbeat{}, rpc.TaskStateChanged{}, rpc.AcknowledgeCheckpoint{}, rpc.DeclineCheckpoint{}, rpc.BarrierSent{}, rpc.EndOfData{}, rpc.OperatorEvent{}, rpc.OperatorEventAck{}}
 	toTM := []rpc.Message{rpc.Registered{}, rpc.Refused{}, rpc.Deploy{}, rpc.Cancel{}, rpc.TriggerCheckpoint{}, rpc.NotifyCheckpointComplete{}, rpc.NotifyCheckpointAborted{}, rpc.Forget{}, rpc.HeartbeatAck{}, rpc.OperatorEvent{}}
 	for range 20 {
 		for _, kind := range toJM {

@@ -3,6 +3,7 @@ package grpc
 import (
 	"context"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/proto/clientpb"
 	"github.com/weirflow/weir/rpc"
 )
@@ -34,6 +35,7 @@ func (s *Server) Get(ctx context.Context, p *clientpb.JobRequest) (*clientpb.Job
 	return &clientpb.JobDetail{
 		Summary: summaryPB(d.JobSummary), RequestId: d.RequestID, Params: d.Params, Options: d.Options,
 		Graph: graphPB(d.Graph), Failure: failurePB(d.Failure), RestoredFrom: d.RestoredFrom,
+		Savepoint: d.Savepoint, Stopping: d.Stopping, RestoreReason: d.RestoreReason,
 		Tasks: every(d.Tasks, func(t rpc.TaskDetail) *clientpb.TaskDetail {
 			t.Stats.Attempt = t.Attempt
 			return &clientpb.TaskDetail{
@@ -58,16 +60,7 @@ func (s *Server) Checkpoints(ctx context.Context, p *clientpb.JobRequest) (*clie
 	if err != nil {
 		return nil, StatusOf(err)
 	}
-	return &clientpb.CheckpointList{
-		Job: l.Job[:], Completed: l.Completed, Failed: l.Failed, Pending: l.Pending, Restored: int64(l.Restored),
-		Recent: every(l.Recent, func(c rpc.CheckpointInfo) *clientpb.CheckpointInfo {
-			return &clientpb.CheckpointInfo{
-				Id: int64(c.ID), Kind: uint32(c.Kind), Status: uint32(c.Status), Triggered: millis(c.Triggered), Duration: int64(c.Duration),
-				Bytes: c.Bytes, Path: c.Path, Reason: uint32(c.Reason), Message: c.Message, PersistedBytes: c.PersistedBytes, Unaligned: c.Unaligned,
-				Subtasks: every(c.Subtasks, subtaskCheckpointPB),
-			}
-		}),
-	}, nil
+	return checkpointListPB(l), nil
 }
 
 // Plan serves clients.
@@ -91,6 +84,28 @@ func (s *Server) Cluster(ctx context.Context, _ *clientpb.ClusterRequest) (*clie
 			return &clientpb.TaskManagerInfo{Registration: registrationPB(t.Registration), FreeSlots: int32(t.FreeSlots), LastHeartbeat: int64(t.LastHeartbeat)}
 		}),
 	}, nil
+}
+
+// TakeSnapshot serves clients.
+func (s *Server) TakeSnapshot(ctx context.Context, p *clientpb.SnapshotRequest) (*clientpb.SnapshotReply, error) {
+	kind, err := enum("snapshot kind", p.GetKind(), weir.NativeSavepoint)
+	if err != nil {
+		return nil, StatusOf(&rpc.Error{Code: rpc.CodeInvalidArgument, Message: err.Error()})
+	}
+	r, err := s.gateway.TakeSnapshot(ctx, rpc.SnapshotRequest{Job: p.GetJob(), RequestID: p.GetRequestId(), Kind: kind, Target: p.GetTarget()})
+	if err != nil {
+		return nil, StatusOf(err)
+	}
+	return &clientpb.SnapshotReply{Checkpoint: int64(r.Checkpoint), Path: r.Path, Bytes: r.Bytes, Duration: int64(r.Duration)}, nil
+}
+
+// Stop serves clients.
+func (s *Server) Stop(ctx context.Context, p *clientpb.StopRequest) (*clientpb.StopReply, error) {
+	r, err := s.gateway.StopJob(ctx, rpc.StopRequest{Job: p.GetJob(), RequestID: p.GetRequestId(), Drain: p.GetDrain(), Target: p.GetTarget()})
+	if err != nil {
+		return nil, StatusOf(err)
+	}
+	return &clientpb.StopReply{Checkpoint: int64(r.Checkpoint), Path: r.Path, Status: uint32(r.Status), Failure: r.Failure}, nil
 }
 
 func submitOf(p *clientpb.SubmitRequest) rpc.SubmitRequest {

@@ -193,7 +193,19 @@ func checkpointMetricsPB(m weir.CheckpointMetrics) *controlpb.CheckpointMetrics 
 		SyncDuration: int64(m.SyncDuration), AsyncDuration: int64(m.AsyncDuration),
 		AlignedBytes: m.AlignedBytes, StateBytes: m.StateBytes, PersistedBytes: m.PersistedBytes,
 		QueuedBytes: m.QueuedBytes, DrainRate: m.DrainRate, Unaligned: m.Unaligned,
+		LastBarrier: lastBarrierPB(m.LastBarrier),
 	}
+}
+
+func lastBarrierPB(b weir.LastBarrier) *controlpb.LastBarrier {
+	if !b.Came {
+		return nil
+	}
+	return &controlpb.LastBarrier{Input: b.Input, Channel: b.Channel, Queued: b.Queued}
+}
+
+func lastBarrierOf(p *controlpb.LastBarrier) weir.LastBarrier {
+	return weir.LastBarrier{Came: p != nil, Input: p.GetInput(), Channel: p.GetChannel(), Queued: p.GetQueued()}
 }
 
 func checkpointMetricsOf(p *controlpb.CheckpointMetrics) weir.CheckpointMetrics {
@@ -202,6 +214,7 @@ func checkpointMetricsOf(p *controlpb.CheckpointMetrics) weir.CheckpointMetrics 
 		SyncDuration: time.Duration(p.GetSyncDuration()), AsyncDuration: time.Duration(p.GetAsyncDuration()),
 		AlignedBytes: p.GetAlignedBytes(), StateBytes: p.GetStateBytes(), PersistedBytes: p.GetPersistedBytes(),
 		QueuedBytes: p.GetQueuedBytes(), DrainRate: p.GetDrainRate(), Unaligned: p.GetUnaligned(),
+		LastBarrier: lastBarrierOf(p.GetLastBarrier()),
 	}
 }
 

@@ -96,6 +96,9 @@ type CheckpointedGate struct {
 	lent       buffer.View
 	spanning   bool // the next element began in an earlier segment
 
+	// suspended: a channel's data ended because the job stops without a drain.
+	suspended bool
+
 	triggered weir.CheckpointID // what is captured is captured for it
 	scratch   []byte            // encoded elements of a batch that is captured
 
@@ -158,6 +161,10 @@ func (g *CheckpointedGate) DataEnded() bool {
 	}
 	return true
 }
+
+// Suspended says that the data of a channel did not end by itself: the job stops without
+// a drain (behaviour §12).
+func (g *CheckpointedGate) Suspended() bool { return g.suspended }
 
 // Ended says that no input brings anything any more.
 func (g *CheckpointedGate) Ended() bool {

@@ -72,6 +72,7 @@ func (g *CheckpointedGate) event(ctx context.Context, ch int, item gate.Item) er
 	case wire.CancelBarrier:
 		return g.step(ctx, barrier.Cancellation{Channel: ch, ID: ev.ID}, gate.Item{})
 	case wire.EndOfData:
+		g.suspended = g.suspended || !ev.Drain
 		return g.endOfData(ch)
 	case wire.EndOfPartition:
 		return g.endOfPartition(ctx, ch)
@@ -150,7 +151,13 @@ func (g *CheckpointedGate) step(ctx context.Context, ev barrier.Event, item gate
 
 // metrics are the figures of a checkpoint that are known when it is triggered.
 func (g *CheckpointedGate) metrics(now time.Time, t barrier.Trigger) weir.CheckpointMetrics {
+	var last weir.LastBarrier
+	if ch, queued := g.meter.Last(t.Barrier.ID); ch >= 0 {
+		c := &g.channels[ch]
+		last = weir.LastBarrier{Came: true, Input: int32(c.gate), Channel: int32(c.local), Queued: queued}
+	}
 	return weir.CheckpointMetrics{
+		LastBarrier:       last,
 		StartDelay:        t.Stats.StartDelay,
 		AlignmentDuration: t.Stats.Duration,
 		AlignedBytes:      t.Stats.Bytes,

@@ -20,6 +20,8 @@ type Meter struct {
 
 	checkpoint weir.CheckpointID // that queued counts for
 	queued     int64
+	lastQueued int64 // of the barrier that came last, and its channel
+	lastCame   int
 }
 
 // metered is a number that grows, with its past.
@@ -67,7 +69,17 @@ func (m *Meter) Barrier(now time.Time, channel int, b weir.Barrier) {
 		m.checkpoint, m.queued = b.ID, 0
 	}
 	c := &m.channels[channel]
-	m.queued += c.now - c.past.value(now.Add(-b.Age).Sub(m.start))
+	m.lastCame, m.lastQueued = channel, c.now-c.past.value(now.Add(-b.Age).Sub(m.start))
+	m.queued += m.lastQueued
+}
+
+// Last is the channel whose barrier of this checkpoint came last, and what was queued
+// ahead of it; -1 if none came.
+func (m *Meter) Last(id weir.CheckpointID) (channel int, queued int64) {
+	if id != m.checkpoint {
+		return -1, 0
+	}
+	return m.lastCame, m.lastQueued
 }
 
 // Queued is the sum over the channels whose barriers of this checkpoint came.

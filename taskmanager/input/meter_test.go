@@ -66,12 +66,46 @@ func TestQueuedBytesPredictTheDuration(t *testing.T) {
 			t.Fatalf("%d checkpoints", len(s.metrics))
 		}
 		m := s.metrics[0]
+		if b := m.LastBarrier; !b.Came || b.Input != 0 || b.Queued < 950*int64(ahead) || b.Queued > m.QueuedBytes {
+			t.Errorf("%d records ahead: the last barrier %+v", ahead, b)
+		}
 		want := float64(2*ahead) * perRecord.Seconds()
 		got := float64(m.QueuedBytes) / m.DrainRate
 		if got < 0.97*want || got > 1.03*want {
 			t.Errorf("%d records ahead: predicted %.3f s, took %.3f s (%d bytes at %.0f per second)", ahead, got, want, m.QueuedBytes, m.DrainRate)
 		}
 	}
+}
+
+// TestMeterKnowsTheLastBarrier of a checkpoint, and what was queued ahead of it.
+func TestMeterKnowsTheLastBarrier(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	m := input.NewMeter(start, 3)
+	barrier := func(s, channel int, id weir.CheckpointID) {
+		m.Barrier(at(s), channel, weir.Barrier{ID: id, Age: time.Duration(s-10) * time.Second}) // triggered at 10
+	}
+	want := func(id weir.CheckpointID, channel int, queued int64) {
+		t.Helper()
+		if ch, q := m.Last(id); ch != channel || q != queued {
+			t.Errorf("checkpoint %d: channel %d behind %d bytes, want channel %d behind %d", id, ch, q, channel, queued)
+		}
+	}
+	want(1, -1, 0)
+	m.Processed(at(10), 2, 500)
+	m.Processed(at(11), 0, 100)
+	barrier(11, 0, 1)
+	want(1, 0, 100)
+	m.Processed(at(12), 2, 70)
+	barrier(12, 2, 1)
+	want(1, 2, 70)
+	want(2, -1, 0)
+	barrier(13, 1, 2)
+	want(2, 1, 0)
+	barrier(14, 0, 1) // of an older one
+	want(2, 1, 0)
+	want(1, -1, 0)
 }
 
 // TestMeterForgetsSlowly drives hours of batches and asks for the past at any

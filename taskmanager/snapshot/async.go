@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type async struct {
 	refs     []OperatorRef
 	captured map[weir.OperatorID]captured
 	metrics  weir.CheckpointMetrics
+	finished bool // operators had emitted their last record
 
 	// The rest is the task's.
 
@@ -165,15 +167,15 @@ func (a *async) run(ctx context.Context, o *Options, begun time.Time) {
 	r.Metrics.AsyncDuration = time.Since(begun)
 	if r.Err == nil && ctx.Err() != nil {
 		r.Err = context.Cause(ctx)
-		discard(ctx, o.Store, o.Directory, r.State)
+		a.discard(ctx, o, r.State)
 		r.State = weir.TaskStateSnapshot{}
 	}
 	if !a.end.wrote(r) {
-		discard(ctx, o.Store, o.Directory, r.State)
+		a.discard(ctx, o, r.State)
 	}
 	a.acknowledge(o)
 	if err := o.Post(Result{ID: r.ID, Err: r.Err}); err != nil {
-		discard(ctx, o.Store, o.Directory, a.end.giveUp())
+		a.discard(ctx, o, a.end.giveUp())
 	}
 }
 
@@ -190,12 +192,16 @@ func (a *async) release() {
 
 // write materialises what was captured.
 func (a *async) write(ctx context.Context, o *Options) (weir.TaskStateSnapshot, int64, error) {
+	at, err := o.place(a.options.Location)
+	if err != nil {
+		return weir.TaskStateSnapshot{}, 0, err
+	}
 	w := snapshotmeta.NewStateFileWriter(snapshotmeta.StateFileOptions{
-		Store: o.Store, Dir: o.Directory, Location: a.options.Location,
+		Store: at.store, Dir: at.dir, Location: at.leaf,
 		Attempt: o.Attempt, Checkpoint: a.id, InlineThreshold: o.InlineThreshold,
 	})
 	defer w.Abort()
-	var state weir.TaskStateSnapshot
+	state := weir.TaskStateSnapshot{Finished: a.finished}
 	for _, ref := range a.refs {
 		s, err := a.writeOperator(ctx, w, ref)
 		if err != nil {
@@ -249,13 +255,20 @@ func section(ctx context.Context, w *snapshotmeta.StateFileWriter, label string,
 	return w.End()
 }
 
+// discard deletes the files of a state that nobody was told of.
+func (a *async) discard(ctx context.Context, o *Options, state weir.TaskStateSnapshot) {
+	if at, err := o.place(a.options.Location); err == nil {
+		discard(ctx, at.store, at.dir, state)
+	}
+}
+
 // discard deletes the files of a state that nobody was told of. What cannot be deleted
 // is found by gc.
 func discard(ctx context.Context, store blobstore.Store, dir string, state weir.TaskStateSnapshot) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	for _, file := range filesOf(state) {
-		_ = store.Delete(ctx, dir+"/"+file)
+		_ = store.Delete(ctx, path.Join(dir, file))
 	}
 }
 

@@ -93,6 +93,9 @@ type Options struct {
 	Store           blobstore.Store
 	Directory       string // the job's, in the store
 	InlineThreshold int
+	// OpenStore opens another store by its location, for savepoints that go there; nil:
+	// they are declined.
+	OpenStore func(location string) (blobstore.Store, error)
 }
 
 // Coordinator takes one task's snapshots. It is for the task's goroutine.
@@ -111,6 +114,9 @@ type Coordinator struct {
 	}
 	over   weir.CheckpointID // the checkpoint that was given up last after its start
 	closed bool
+	// finished: operators have emitted their last record. What is acknowledged from
+	// now on says so.
+	finished bool
 }
 
 // New returns a coordinator.
@@ -125,6 +131,19 @@ func New(o Options) *Coordinator {
 
 // AddKeyed adds an operator's backend, whose state is part of every snapshot.
 func (c *Coordinator) AddKeyed(op weir.OperatorID, k Keyed) { c.keyed[op] = k }
+
+// OperatorsFinished says that operators have emitted their last record. Snapshots that
+// are triggered from now on say so.
+func (c *Coordinator) OperatorsFinished() { c.finished = true }
+
+// Last is the newest checkpoint that was started, or aborted on its barriers.
+func (c *Coordinator) Last() weir.CheckpointID { return c.last }
+
+// Started says whether a checkpoint was started and not given up.
+func (c *Coordinator) Started(id weir.CheckpointID) bool {
+	a := c.running[id]
+	return a != nil && !a.over
+}
 
 // Running is the number of asynchronous parts that have not ended.
 func (c *Coordinator) Running() int { return len(c.running) }
@@ -145,7 +164,7 @@ func (c *Coordinator) Trigger(ctx context.Context, b weir.Barrier, m weir.Checkp
 		c.o.Outputs.CancelBarrier(b.ID)
 		return nil
 	}
-	part := &async{id: b.ID, options: b.Options, refs: c.o.Refs, captured: map[weir.OperatorID]captured{}}
+	part := &async{id: b.ID, options: b.Options, refs: c.o.Refs, captured: map[weir.OperatorID]captured{}, finished: c.finished}
 	c.remember(part)
 	if err := c.startChannels(part); err != nil {
 		c.forget(b.ID)
@@ -264,7 +283,7 @@ func (c *Coordinator) Captured(ctx context.Context, r Channels) {
 	a := c.parts.of[r.ID]
 	c.parts.Unlock()
 	if a == nil || !a.end.captured(r) {
-		c.discard(ctx, weir.TaskStateSnapshot{Channels: r.Handles})
+		c.discard(ctx, "", weir.TaskStateSnapshot{Channels: r.Handles})
 		return
 	}
 	a.acknowledge(&c.o)
@@ -317,7 +336,7 @@ func (c *Coordinator) giveUp(a *async, cause error) {
 		a.cancel(cause)
 	}
 	c.abortChannels(a.id, cause)
-	c.discard(context.Background(), a.end.giveUp())
+	c.discard(context.Background(), a.options.Location, a.end.giveUp())
 }
 
 // abortChannels lets nothing be captured any more.
@@ -333,9 +352,12 @@ func (c *Coordinator) abortChannels(id weir.CheckpointID, cause error) {
 
 // discard deletes the files of a state that nobody will be told of. A full executor
 // leaves them to gc.
-func (c *Coordinator) discard(ctx context.Context, state weir.TaskStateSnapshot) {
-	if len(filesOf(state)) > 0 {
-		_ = c.o.Executor.Submit(func() { discard(ctx, c.o.Store, c.o.Directory, state) })
+func (c *Coordinator) discard(ctx context.Context, location string, state weir.TaskStateSnapshot) {
+	if len(filesOf(state)) == 0 {
+		return
+	}
+	if at, err := c.o.place(location); err == nil {
+		_ = c.o.Executor.Submit(func() { discard(ctx, at.store, at.dir, state) })
 	}
 }
 

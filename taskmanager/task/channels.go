@@ -83,9 +83,13 @@ func (t *Task) giveUp(ctx context.Context, id weir.CheckpointID, cause error) er
 
 // onAborted takes the JobManager's word that a checkpoint is over.
 func (t *Task) onAborted(ctx context.Context, l aborted) error {
+	if err := t.stopFailed(l.id); err != nil {
+		return err
+	}
 	if err := t.snapshot.NotifyAborted(l.id, l.latest); err != nil {
 		return err
 	}
+	t.ending.completed(l.latest)
 	return t.giveUp(ctx, l.id, errAborted)
 }
 

@@ -111,7 +111,7 @@ func (t *Task) obey(ctx context.Context, l letter) error {
 	case trigger:
 		return t.onTrigger(ctx, l)
 	case complete:
-		return t.snapshot.NotifyComplete(l.id)
+		return t.onComplete(l.id)
 	case aborted:
 		return t.onAborted(ctx, l)
 	case event:
@@ -156,8 +156,13 @@ func (t *Task) onTrigger(ctx context.Context, l trigger) error {
 	}
 	b := l.barrier
 	b.Age += time.Since(l.at)
+	if b.Options.Kind.IsSynchronous() {
+		if err := t.stopReading(b); err != nil {
+			return err
+		}
+	}
 	m := weir.CheckpointMetrics{StartDelay: b.Age, Unaligned: b.Options.Alignment == weir.Unaligned}
-	if err := t.snapshot.Trigger(ctx, b, m); err != nil {
+	if err := t.take(ctx, b, m); err != nil {
 		return err
 	}
 	t.snapshot.InputCaptured(b.ID) // there is none

@@ -143,6 +143,7 @@ func (t *Task) prepareSnapshots() {
 		Operators: operators{t}, Outputs: barriers{t}, Reporter: reporter{t}, Executor: t.r.Executor,
 		Post:  t.postWritten,
 		Store: t.r.Store, Directory: t.d.Directory, InlineThreshold: t.d.Options.InlineThreshold,
+		OpenStore: t.r.OpenStore,
 	}
 	if t.channels.writer != nil {
 		o.Channels = t.channels.writer
@@ -200,7 +201,7 @@ func (t *Task) env(ctx context.Context) (*operator.Env, error) {
 	env := &operator.Env{
 		Job: t.d.Attempt.Job, JobName: t.d.JobName, Attempt: t.d.Attempt, Vertex: t.vertex.Name,
 		Subtask: int(t.d.Attempt.Subtask), Parallelism: t.vertex.Parallelism, MaxParallelism: t.vertex.MaxParallelism,
-		KeyGroups: t.keyGroups(),
+		KeyGroups: t.keyGroups(), LastCheckpoint: t.awaitsCheckpoint(),
 		Suspend:   &t.suspend,
 		Wake:      t.wakeSource,
 		Backend:   t.backends(ctx),

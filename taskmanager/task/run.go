@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/group"
-	"github.com/weirflow/weir/netstack/wire"
 	"github.com/weirflow/weir/operator"
 	"github.com/weirflow/weir/taskmanager/lifecycle"
 )
@@ -92,7 +91,7 @@ func (t *Task) work(ctx context.Context) (worked bool, err error) {
 	if t.ended {
 		return false, nil
 	}
-	fired := t.timersDue
+	fired := t.timersDue && !t.ending.data && !t.d.Finished
 	if fired {
 		if err := t.fireTimers(); err != nil || t.suspend.Load() {
 			return true, err
@@ -111,8 +110,8 @@ func (t *Task) workInput(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if t.in.DataEnded() && !t.opsFinished {
-		if err := t.finish(); err != nil {
+	if t.in.DataEnded() && !t.ending.data {
+		if err := t.endData(!t.in.Suspended()); err != nil {
 			return false, err
 		}
 	}
@@ -125,13 +124,18 @@ func (t *Task) workInput(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	t.end()
-	return true, nil
+	return t.endIfDone() || worked, nil
 }
 
 func (t *Task) workSource() (bool, error) {
+	if t.ending.data {
+		return t.endIfDone(), nil
+	}
 	if !t.sourceUp.Swap(false) {
 		return false, nil
+	}
+	if t.d.Finished {
+		return true, t.endData(true)
 	}
 	status, err := t.chain.Poll(operator.BatchSize)
 	if err != nil {
@@ -143,29 +147,9 @@ func (t *Task) workSource() (bool, error) {
 	case operator.SourceEmpty:
 		// The source wakes us.
 	case operator.SourceEnd:
-		if err := t.finish(); err != nil {
-			return false, err
-		}
-		t.end()
+		return true, t.endData(true)
 	}
 	return true, nil
-}
-
-// finish lets the operators emit their last records and says so downstream.
-func (t *Task) finish() error {
-	t.opsFinished = true
-	if err := t.chain.Do("finishing", operator.Chain.Finish); err != nil {
-		return err
-	}
-	t.broadcast(wire.TypeEvent, wire.EndOfData{Drain: true})
-	return nil
-}
-
-// end ends the outputs. What consumers have not read yet stays readable.
-func (t *Task) end() {
-	t.broadcast(wire.TypeEvent, wire.EndOfPartition{})
-	t.ended = true
-	t.logger.Debug("task has processed all its input")
 }
 
 // sleep waits for a letter, an input, an output or the end.
@@ -277,13 +261,16 @@ func (s sink) Status(idle bool) error {
 
 // Trigger takes a snapshot.
 func (s sink) Trigger(ctx context.Context, b weir.Barrier, m weir.CheckpointMetrics) error {
-	return s.t.snapshot.Trigger(ctx, b, m)
+	return s.t.take(ctx, b, m)
 }
 
 // Abort gives a checkpoint up.
 func (s sink) Abort(id weir.CheckpointID, reason weir.FailureReason) { s.t.snapshot.Abort(id, reason) }
 
-// EndOfInput tells of the end of an input.
+// EndOfInput tells of the end of an input, unless the job only stops there.
 func (s sink) EndOfInput(input int) error {
+	if s.t.in.Suspended() || s.t.d.Finished {
+		return nil
+	}
 	return s.t.chain.Do("ending an input", func(c operator.Chain) error { return c.EndOfInput(input) })
 }

@@ -98,9 +98,10 @@ type Task struct {
 	timersDue bool
 	lingering lingering
 	// held is a trigger that waits until the last input has ended (behaviour §13).
-	held *trigger
-	// opsFinished and ended: operators have emitted their last; outputs have ended.
-	opsFinished, ended bool
+	held   *trigger
+	ending ending
+	// ended: outputs have ended.
+	ended bool
 }
 
 // view is what other goroutines may look at once the task is set up.

@@ -137,11 +137,25 @@ func (c *Chain) forget(id weir.CheckpointID) error {
 	return nil
 }
 
+// Drop forgets all links: the chain of a job that has ended was removed.
+func (c *Chain) Drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.links = nil
+}
+
 // mayBeLinked says whether the checkpoint is a link or may become one.
 func (c *Chain) mayBeLinked(id weir.CheckpointID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mu.open[id] || slices.ContainsFunc(c.mu.links, func(l ha.Link) bool { return l.Checkpoint == id })
+}
+
+// names says whether a link names this _metadata.
+func (c *Chain) names(metadata string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.mu.links, func(l ha.Link) bool { return l.Metadata == metadata })
 }
 
 // openIDs are the checkpoints that may become links, in order.

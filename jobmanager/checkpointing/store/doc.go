@@ -9,7 +9,8 @@
 // For each job the JobMaster makes a [MetadataStore], a [CheckpointIDCounter], a
 // [Chain] with [OpenChain] when it starts the job, and a [Cleaner]. A checkpoint goes
 // [CheckpointIDCounter.Next], …, [MetadataStore.Write], [Chain.Add]; what it subsumes
-// goes [Chain.Remove], [Cleaner.Discard].
+// goes [Chain.Remove], [Cleaner.Discard], or [Cleaner.DiscardAt] if it lies elsewhere: a
+// snapshot that the job has taken over with [TakeClaim], and that is a link since.
 //
 // # Invariants
 //
@@ -22,8 +23,9 @@
 //  5. Doubtful answers are asked about until known; only the end of ctx makes a call
 //     return [ha.ErrDoubtful]. For Write and Add that means: call again, with the same
 //     arguments.
+//  6. A snapshot is claimed by one cluster at a time, and its claim is deleted last.
 //
 // No goroutines of its own: calls block and belong on the I/O pools. Chain and
 // Cleaner may be used by several at once; Chain.mu is a leaf. Read metadata.go, then
-// chain.go and cleaner.go.
+// chain.go, cleaner.go and claim.go.
 package store

@@ -9,4 +9,7 @@ var (
 	ErrDiffers = errors.New("read back other bytes than were written")
 	// ErrLinked: the snapshot's files cannot be deleted, for it is or may become a link.
 	ErrLinked = errors.New("snapshot is or may be in the chain")
+	// ErrBadClaim: the file is not a claim, or damaged, or of a newer version. Nobody
+	// claims the snapshot until somebody has looked at it.
+	ErrBadClaim = errors.New("bad claim")
 )

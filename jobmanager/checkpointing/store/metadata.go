@@ -1,10 +1,12 @@
 package store
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"time"
 
@@ -34,15 +36,18 @@ type Metadata struct {
 // snapshot must not be linked; a file that appears later all the same is nobody's,
 // since ids are not used twice.
 func (m *MetadataStore) Write(ctx context.Context, s *snapshotmeta.Snapshot) (Metadata, error) {
-	var content bytes.Buffer
-	if err := snapshotmeta.Write(&content, s); err != nil {
-		return Metadata{}, err
+	return m.WriteAs(ctx, snapshotmeta.MetadataName(s.Header.Job, s.Header.Checkpoint), s)
+}
+
+// WriteAs is Write under another name: a savepoint's.
+func (m *MetadataStore) WriteAs(ctx context.Context, name string, s *snapshotmeta.Snapshot) (Metadata, error) {
+	want, eerr, werr := m.create(ctx, name, s)
+	if eerr != nil {
+		return Metadata{}, eerr
 	}
-	name := snapshotmeta.MetadataName(s.Header.Job, s.Header.Checkpoint)
-	werr := m.create(ctx, name, content.Bytes())
-	switch err := m.compare(ctx, name, content.Bytes()); {
+	switch err := m.compare(ctx, name, want); {
 	case err == nil:
-		return Metadata{Name: name, Bytes: int64(content.Len())}, nil
+		return Metadata{Name: name, Bytes: want.size}, nil
 	case werr == nil:
 		return Metadata{}, fmt.Errorf("metadata of checkpoint %d: %w", s.Header.Checkpoint, err)
 	case errors.Is(err, ha.ErrDoubtful):
@@ -54,18 +59,58 @@ func (m *MetadataStore) Write(ctx context.Context, s *snapshotmeta.Snapshot) (Me
 	}
 }
 
-// create writes the blob. Its error leaves the outcome open.
-func (m *MetadataStore) create(ctx context.Context, name string, content []byte) error {
-	w, err := m.store.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if _, err := w.Write(content); err != nil {
-		return err
-	}
-	return w.Commit(ctx)
+// content is what bytes are compared by, so that a large file need not be in memory.
+type content struct {
+	size int64
+	sum  [sha256.Size]byte
 }
+
+// digest sums up what is written to it, and passes it on while that succeeds.
+type digest struct {
+	hash hash.Hash
+	size int64
+	to   io.Writer // nil: nowhere
+	err  error     // the first of to
+}
+
+func (d *digest) Write(p []byte) (int, error) {
+	d.hash.Write(p) // never fails
+	d.size += int64(len(p))
+	if d.to != nil && d.err == nil {
+		_, d.err = d.to.Write(p)
+	}
+	return len(p), nil
+}
+
+func (d *digest) content() (c content) {
+	c.size = d.size
+	d.hash.Sum(c.sum[:0])
+	return c
+}
+
+// create writes the blob, piece by piece, and says what its bytes are to be whatever
+// became of it. invalid: there is nothing to be written. Another error leaves the
+// outcome open.
+func (m *MetadataStore) create(ctx context.Context, name string, s *snapshotmeta.Snapshot) (want content, invalid, err error) {
+	w, err := m.store.Create(ctx, name)
+	d := &digest{hash: sha256.New(), err: err}
+	buffered := bufio.NewWriterSize(d, pieceBytes)
+	if err == nil {
+		d.to = w
+		defer w.Abort()
+	}
+	if invalid := snapshotmeta.Write(buffered, s); invalid != nil {
+		return content{}, invalid, nil
+	}
+	_ = buffered.Flush() // a digest takes everything
+	if d.err != nil {
+		return d.content(), nil, d.err
+	}
+	return d.content(), nil, w.Commit(ctx)
+}
+
+// pieceBytes is how much of a _metadata file is in memory at a time.
+const pieceBytes = 64 << 10
 
 const (
 	firstPause = 20 * time.Millisecond
@@ -74,11 +119,11 @@ const (
 
 // compare reads the blob until there is an answer, and compares it: nil,
 // blobstore.ErrNotFound or ErrDiffers. If ctx ends before, [ha.ErrDoubtful].
-func (m *MetadataStore) compare(ctx context.Context, name string, content []byte) error {
+func (m *MetadataStore) compare(ctx context.Context, name string, want content) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		got, err := m.read(ctx, name, len(content))
+		got, err := m.read(ctx, name, want.size)
 		switch {
-		case err == nil && bytes.Equal(got, content):
+		case err == nil && got == want:
 			return nil
 		case err == nil:
 			return fmt.Errorf("%w: %s in %s", ErrDiffers, name, m.store.Location())
@@ -95,14 +140,18 @@ func (m *MetadataStore) compare(ctx context.Context, name string, content []byte
 	}
 }
 
-// read returns the blob's bytes, at most one more than want.
-func (m *MetadataStore) read(ctx context.Context, name string, want int) ([]byte, error) {
+// read sums up the blob's bytes, at most one more than size.
+func (m *MetadataStore) read(ctx context.Context, name string, size int64) (content, error) {
 	r, err := m.store.Open(ctx, name, 0, -1)
 	if err != nil {
-		return nil, err
+		return content{}, err
 	}
 	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, int64(want)+1))
+	d := &digest{hash: sha256.New()}
+	if _, err := io.Copy(d, io.LimitReader(r, size+1)); err != nil {
+		return content{}, err
+	}
+	return d.content(), nil
 }
 
 // Read reads the snapshot that a link names.

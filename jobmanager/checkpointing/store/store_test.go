@@ -389,7 +389,7 @@ func TestCleanerKeepsWhatALinkNames(t *testing.T) {
 	foreign := snapshotmeta.Rebase(weir.StateHandle{File: file(3, 2), Length: 5}, "memory", job.String())
 	state := taskState(file(3, 1), file(2, 1), "shared/new", "../escape", "absent")
 	state.Operators[0].Elements = append(state.Operators[0].Elements, foreign, weir.StateHandle{Inline: []byte("x")})
-	if err := cleaner.DiscardHandles(t.Context(), state); err != nil {
+	if err := cleaner.DiscardHandles(t.Context(), "", state); err != nil {
 		t.Fatal(err)
 	}
 	w.wantFiles(t, file(1, 2), meta(2), file(2, 1), file(3, 2), "shared/table", "shared/new")
@@ -407,7 +407,7 @@ func TestCleanerDeletesNothingIfItCannotTellWhatIsRetained(t *testing.T) {
 	w.blobs.Corrupt(snapshotmeta.MetadataName(job, 2), []byte("damaged"))
 	cleaner := store.NewCleaner(w.store(), job, chain)
 	wantIs(t, "Discard", cleaner.Discard(t.Context(), 1), snapshotmeta.ErrNotSnapshot)
-	wantIs(t, "DiscardHandles", cleaner.DiscardHandles(t.Context(), taskState(file(1, 1))), snapshotmeta.ErrNotSnapshot)
+	wantIs(t, "DiscardHandles", cleaner.DiscardHandles(t.Context(), "", taskState(file(1, 1))), snapshotmeta.ErrNotSnapshot)
 	w.wantFiles(t, meta(1), file(1, 1), meta(2), file(2, 1))
 }
 
@@ -424,7 +424,7 @@ func TestCleanerLeavesAloneWhatMayBecomeALink(t *testing.T) {
 		_, err := chain.Add(ctx, store.Completed{Checkpoint: 1, Metadata: snapshotmeta.MetadataName(job, 1)})
 		wantIs(t, "Add", err, ha.ErrDoubtful)
 		wantIs(t, "Discard", cleaner.Discard(t.Context(), 1), store.ErrLinked)
-		if err := cleaner.DiscardHandles(t.Context(), taskState(file(1, 1))); err != nil {
+		if err := cleaner.DiscardHandles(t.Context(), "", taskState(file(1, 1))); err != nil {
 			t.Fatal(err)
 		}
 		w.wantFiles(t, file(1, 1), meta(1))
@@ -460,7 +460,7 @@ func TestWholeJobIsDiscarded(t *testing.T) {
 	chain := w.openChain(t, jobs)
 	w.complete(t, chain, 1, file(1, 1), "shared/table")
 	storetest.Put(t, w.blobs, "other/chk-1/_metadata", nil)
-	if err := store.NewCleaner(w.store(), job, chain).DiscardJob(t.Context()); err != nil {
+	if err := store.NewCleaner(w.store(), job, chain).DiscardJob(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := storetest.Names(t, w.blobs, ""); !slices.Equal(got, []string{"other/chk-1/_metadata"}) {
@@ -502,7 +502,7 @@ func TestCleanerKnowsSharedChannelFiles(t *testing.T) {
 		return nil
 	}
 	cleaner := store.NewCleaner(w.store(), job, chain)
-	if err := cleaner.DiscardHandles(t.Context(), channel(1, 0), channel(2, 0), channel(2, 1), taskState(file(2, 1))); err != nil {
+	if err := cleaner.DiscardHandles(t.Context(), "", channel(1, 0), channel(2, 0), channel(2, 1), taskState(file(2, 1))); err != nil {
 		t.Fatal(err)
 	}
 	w.wantFiles(t, meta(1), "chk-1/channels")

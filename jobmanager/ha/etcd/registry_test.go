@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -125,7 +126,7 @@ func TestContract(t *testing.T) {
 	clusters := 0
 	open := func(testing.TB) hatest.System {
 		clusters++
-		return &system{server: server, cluster: string(rune('a' + clusters)), faults: make(map[ha.Registry]*faultyKV)}
+		return &system{server: server, cluster: fmt.Sprint("c", clusters), faults: make(map[ha.Registry]*faultyKV)}
 	}
 	hatest.Run(t, open, func(t *testing.T, test func(t *testing.T)) { test(t) })
 }

@@ -102,6 +102,38 @@ func status(t *testing.T, s System) {
 	wantIs(t, "status by the overtaken", js.SetStatus(ctxOf(t), weir.JobID{2}, ha.JobStatus{State: "running"}), ha.ErrNotLeader)
 }
 
+func checkpointInterval(t *testing.T, s System) {
+	c, l := lead(t, s, "jm")
+	js := ha.NewJobStore(c, l.Epoch())
+	id := mustSubmit(t, js, record(1, "job", "r1")).Record.Job
+	want := func(every time.Duration, set bool) {
+		t.Helper()
+		if got, ok, err := js.CheckpointInterval(ctxOf(t), id); got != every || ok != set || err != nil {
+			t.Errorf("%s, set %v, %v; want %s, set %v", got, ok, err, every, set)
+		}
+	}
+	want(0, false)
+	for _, every := range []time.Duration{time.Minute, time.Second, 0} {
+		s.LoseNext(c)
+		if err := js.SetCheckpointInterval(ctxOf(t), id, every); err != nil {
+			t.Fatal(err)
+		}
+		want(every, true)
+	}
+	if jobs, err := js.Jobs(ctxOf(t)); err != nil || len(jobs) != 1 {
+		t.Errorf("Jobs: %+v, %v", jobs, err)
+	}
+	wantIs(t, "interval of nothing", js.SetCheckpointInterval(ctxOf(t), weir.JobID{99}, time.Second), ha.ErrNoJob)
+	kv := mustGet(t, c, "jobs/"+id.String()+"/interval")
+	mustTxn(t, c, l.Epoch(), ha.Update(kv, []byte(`{"nanoseconds": -1}`)))
+	_, _, err := js.CheckpointInterval(ctxOf(t), id)
+	wantIs(t, "negative interval", err, ha.ErrCorrupt)
+	mustStatus(t, js, id, ha.JobStatus{State: "finished", Terminal: true})
+	wantIs(t, "interval after the end", js.SetCheckpointInterval(ctxOf(t), id, time.Second), ha.ErrTerminal)
+	s.Overtake(t)
+	wantIs(t, "interval by the overtaken", js.SetCheckpointInterval(ctxOf(t), id, time.Second), ha.ErrTerminal)
+}
+
 func removeJob(t *testing.T, s System) {
 	c, l := lead(t, s, "jm")
 	js := ha.NewJobStore(c, l.Epoch())

@@ -1,0 +1,3 @@
+// Command wordcount is a whole Weir that carries the one job of
+// examples/wordcount.
+package main
