@@ -55,7 +55,7 @@ func (jobProgram) NewEnumerator(string) (operator.Enumerator, error) {
 func TestCheckSaysBeforehandWhetherAJobCanStart(t *testing.T) {
 	t.Parallel()
 	s := sampleSnapshot(t)
-	s.Channels = nil
+	s.Channels, s.Header.Hooks = nil, nil
 	dir := putSnapshot(t, s)
 	for name, c := range map[string]struct {
 		args []string

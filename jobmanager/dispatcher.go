@@ -210,9 +210,13 @@ const maxEndedSubtasks = 200_000
 func boundStatistics(ended []*entry) {
 	left := maxEndedSubtasks
 	for _, e := range slices.Backward(ended) {
-		if e.final != nil {
-			left -= e.final.Checkpoints.Bound(left)
+		if e.final == nil {
+			continue
 		}
+		final, n := *e.final, 0 // others may be reading the old one
+		final.Checkpoints, n = final.Checkpoints.Bounded(left)
+		e.final = &final
+		left -= n
 	}
 }
 

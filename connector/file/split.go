@@ -37,8 +37,6 @@ type span struct {
 	begun bool
 }
 
-func (s *span) done() bool { return s.begun && s.pos >= s.end }
-
 func (s *span) append(b []byte) []byte {
 	b = append(b, splitVersion)
 	b = binary.AppendUvarint(b, uint64(len(s.path)))

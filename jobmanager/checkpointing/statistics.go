@@ -2,6 +2,7 @@ package checkpointing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -99,18 +100,22 @@ type Statistics struct {
 	Recent                                         []CheckpointStatistics // newest first; those pending lead
 }
 
-// Bound drops the subtasks of the older ones of Recent, so that at most so many are left;
-// the sums by vertex stay. It returns how many are left. Recent itself must be the
-// caller's; lists of subtasks are left as they are.
-func (s *Statistics) Bound(subtasks int) (left int) {
+// Bounded is s without the subtasks of the older ones of Recent, so that at most so many
+// are left, and how many that are; the sums by vertex stay. s is not changed.
+func (s Statistics) Bounded(subtasks int) (bounded Statistics, left int) {
+	shared := true
 	for i := range s.Recent {
-		c := &s.Recent[i]
-		if left+c.size() > subtasks {
-			c.Subtasks, c.Late = nil, nil
+		size := s.Recent[i].size()
+		if left+size <= subtasks {
+			left += size
+			continue
 		}
-		left += c.size()
+		if shared {
+			s.Recent, shared = slices.Clone(s.Recent), false
+		}
+		s.Recent[i].Subtasks, s.Recent[i].Late = nil, nil
 	}
-	return left
+	return s, left
 }
 
 // Total is the number of snapshots that were tried.

@@ -38,6 +38,9 @@ func (f filler) fill(v reflect.Value) {
 	case *weir.Alignment:
 		*x = weir.Alignment(f.IntN(int(weir.ForcedAligned) + 1))
 		return
+	case *rpc.CheckpointStatus:
+		*x = rpc.CheckpointStatus(f.IntN(int(rpc.CheckpointFailed) + 1))
+		return
 	case *rpc.CheckpointStep:
 		*x = rpc.CheckpointStep(f.IntN(int(rpc.StepNotified) + 1))
 		return
