@@ -99,7 +99,7 @@ func (w *World) stopAndGoOn(c *customer) Result {
 		w.goOn(c)
 	}
 	w.stop()
-	return Result{Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: w.Plan}
+	return Result{Marks: w.marks, Steps: w.steps, Links: w.oracle.links, Age: w.age(), Trace: w.lines, Plan: w.Plan, Asked: w.chooser.asked}
 }
 
 // submitFirst submits the first job of the life.

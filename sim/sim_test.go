@@ -174,7 +174,11 @@ func planText(p sim.Plan) string {
 	if p.Graph != nil {
 		stages, p.Graph = p.Graph.Stages, nil
 	}
-	return fmt.Sprintf("%+v %+v", p, stages)
+	var stop sim.StopPlan
+	if p.Stop != nil {
+		stop, p.Stop = *p.Stop, nil
+	}
+	return fmt.Sprintf("%+v %+v %+v", p, stages, stop)
 }
 
 // short makes lives short.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir/blobstore/mem"
 	"github.com/weirflow/weir/jobgraph"
 	"github.com/weirflow/weir/jobmanager/checkpointing/store"
+	"github.com/weirflow/weir/metrics"
 	"github.com/weirflow/weir/snapshotmeta"
 )
 
@@ -43,6 +44,7 @@ func TestFilesOfAnotherClustersSnapshotAreReadWhereTheyLie(t *testing.T) {
 	}
 	opened := func(string) (blobstore.Store, error) { return other, nil }
 	l := &loop{deps: Deps{Blobs: own, OpenStore: opened}, spec: &Spec{Directory: "mine"}, log: zap.NewNop()}
+	l.figs = metrics.New(metrics.Build{}).Job(weir.JobID{1}, "job")
 	name := snapshotmeta.Foreign("/elsewhere", written.Name)
 	loaded, ok := l.readSnapshot(t.Context(), LoadSnapshot{Metadata: name}).(SnapshotLoaded)
 	if !ok {
