@@ -202,9 +202,9 @@ func (t *Task) env(ctx context.Context) (*operator.Env, error) {
 		Job: t.d.Attempt.Job, JobName: t.d.JobName, Attempt: t.d.Attempt, Vertex: t.vertex.Name,
 		Subtask: int(t.d.Attempt.Subtask), Parallelism: t.vertex.Parallelism, MaxParallelism: t.vertex.MaxParallelism,
 		KeyGroups: t.keyGroups(), LastCheckpoint: t.awaitsCheckpoint(),
-		Suspend:   &t.suspend,
-		Wake:      t.wakeSource,
-		Backend:   t.backends(ctx),
+		Suspend: &t.suspend,
+		Wake:    t.wakeSource,
+		Backend: t.backends(ctx),
 		Restored: func(op weir.OperatorID) ([][]byte, bool) {
 			return own[op], t.d.RestoredFrom != weir.NoCheckpoint
 		},
