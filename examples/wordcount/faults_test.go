@@ -57,7 +57,7 @@ func (s *badStore) begin() {
 // files of few bytes.
 var copyJob = flow.Define("copy", func(g *flow.Graph, p Params) error {
 	lines := flow.From(g, "lines", file.Lines(file.SourceOptions{Input: p.Input, SplitBytes: int64(p.SplitSize)}))
-	slow := flow.Map(lines, "slow", func(line string) string { time.Sleep(p.Sleep); return line })
+	slow := flow.Map(lines, "slow", func(line string) string { <-time.After(p.Sleep); return line })
 	sink := file.NewSink(file.SinkOptions{Output: p.Output, PartBytes: 200}, func(b []byte, line string) []byte { return append(b, line...) })
 	flow.To(flow.Rebalance(slow), "out", sink)
 	return nil
