@@ -185,6 +185,8 @@ func waitText(w explain.Wait) string {
 		return fmt.Sprintf("%s to take its snapshot, standing still (sync)", w.At)
 	case explain.Async:
 		return fmt.Sprintf("%s to write %s (async)", w.At, bytesText(w.Bytes))
+	case explain.Tasks:
+		return fmt.Sprintf("tasks, of which %s was the last", w.At)
 	case explain.Messages:
 		return fmt.Sprintf("messages between %s and the JobManager", w.At)
 	case explain.Missing:

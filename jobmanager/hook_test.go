@@ -101,6 +101,24 @@ func TestHookStandsInCheckpointsAndIsTakenBack(t *testing.T) {
 	})
 }
 
+func TestNothingIsDeployedBeforeHooksAreRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		release := make(chan struct{})
+		w, jm, f := hooked(t, func() operator.MasterHook {
+			return &testHook{diary: &d, restore: func(int64) error { <-release; return nil }}
+		})
+		w.submit(jm, "job", checkpointed)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(f.deployments()); n != 0 || !slices.Equal(d.lines(), []string{`restore 0 ""`}) {
+			t.Errorf("%d tasks were deployed; %q", n, d.lines())
+		}
+		close(release)
+		w.await(jm, "job", rpc.JobRunning)
+	})
+}
+
 // O-TRG: no task is triggered before the hook has answered.
 func TestHookIsCalledBeforeTasksAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -109,19 +127,24 @@ func TestHookIsCalledBeforeTasksAre(t *testing.T) {
 		w, jm, f := hooked(t, func() operator.MasterHook {
 			return &testHook{diary: &d, trigger: func(int64) error { <-release; return nil }}
 		})
-		tm := f.join(jm, 2)
-		tm.live(w.hearts())
 		job := w.submit(jm, "job", checkpointed, "execution.checkpointing.timeout=10m")
 		w.await(jm, "job", rpc.JobRunning)
 		time.Sleep(time.Minute)
 		if got := d.lines(); !slices.Equal(got, []string{`restore 0 ""`, "trigger 1"}) {
 			t.Errorf("%q", got)
 		}
+		d0 := f.deployments()[0].Attempt
+		f.mu.Lock()
+		tm := f.mu.tasks[d0].tm
+		f.mu.Unlock()
 		if n := len(f.triggered(job, tm)); n != 0 {
 			t.Errorf("tasks were triggered for %d checkpoints", n)
 		}
 		close(release)
 		w.awaitCheckpoint(jm, "job", 1)
+		if len(f.triggered(job, tm)) == 0 {
+			t.Error("nothing was triggered there at all")
+		}
 	})
 }
 

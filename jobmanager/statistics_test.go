@@ -119,3 +119,25 @@ func TestStatisticsOfEndedJobsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A list fits a message whatever the size of the job: sums stay, subtasks of what is
+// older go.
+func TestListsOfCheckpointsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := jobmaster.Report{}
+	for i := range 3 {
+		r.Checkpoints.Recent = append(r.Checkpoints.Recent, checkpointing.CheckpointStatistics{
+			ID: weir.CheckpointID(9 - i), Tasks: 100_000, Subtasks: make([]checkpointing.SubtaskStatistics, 100_000),
+			Vertices: make([]checkpointing.VertexStatistics, 1),
+		})
+	}
+	l := checkpoints(r, nil, "")
+	for i, want := range []int{100_000, 0, 0} {
+		if c := l.Recent[i]; len(c.Subtasks) != want || len(c.Vertices) != 1 || c.ID != weir.CheckpointID(9-i) {
+			t.Errorf("checkpoint %d has %d subtasks, want %d", c.ID, len(c.Subtasks), want)
+		}
+	}
+	if len(r.Checkpoints.Recent[1].Subtasks) == 0 {
+		t.Error("the report was changed")
+	}
+}

@@ -75,10 +75,14 @@ func detail(r jobmaster.Report, location string) rpc.JobDetail {
 	return d
 }
 
+// maxListedSubtasks bounds the subtasks in a list of checkpoints, so that it fits a message
+// (64 MiB) with names of 200 bytes.
+const maxListedSubtasks = 150_000
+
 // checkpoints joins what the job's coordinator remembers with the links of the chain,
 // of which older ones may be from an earlier leader.
 func checkpoints(r jobmaster.Report, links []ha.Link, location string) rpc.CheckpointList {
-	s := r.Checkpoints
+	s, _ := r.Checkpoints.Bounded(maxListedSubtasks)
 	list := rpc.CheckpointList{
 		Job: r.Job.Job, Completed: s.Completed, Failed: s.Failed, Pending: s.Pending, Restored: r.Restored, Restores: s.Restores,
 		Summary: checkpointSummary(s.Summary()),

@@ -39,7 +39,7 @@ var groups = map[Kind]Kind{Busy: Queue, Alignment: Queue, LinkTurn: Link, ID: Li
 
 var groupText = map[Kind]string{
 	Turn: "waiting for its turn", Location: "making its location", Coordinators: "asking coordinators", Hooks: "calling hooks",
-	Queue: "the way of the barriers", Sync: "a synchronous part", Async: "writing state", Messages: "messages", Missing: "waiting for a task",
+	Queue: "the way of the barriers", Sync: "a synchronous part", Async: "writing state", Tasks: "a task", Messages: "messages", Missing: "waiting for a task",
 	Metadata: "writing the metadata", Link: "the registry", Ending: "the JobManager's own",
 }
 
@@ -50,6 +50,7 @@ var advice = map[Kind]string{
 	Coordinators: "An operator coordinator was slow to give its state: look at the source's enumerator, which should not wait for anything in Snapshot.",
 	Hooks:        "A master hook was slow: look at the system that it calls.",
 	Sync:         "AT stood still for its snapshot: make what its operators do in a snapshot short, spread its state over more subtasks, and see that its process has CPU time.",
+	Tasks:        "Only sums are kept of its subtasks, of which AT was the last: explain a newer checkpoint, whose statistics are whole.",
 	Messages:     "Acknowledgements or triggers were slow on the way: see whether the JobManager or the TaskManager is short of CPU time, and what the network does.",
 	Missing:      "AT did not acknowledge: `weir backpressure` and `weir show` say whether it is busy, its TaskManager's log whether it can write.",
 	Metadata:     "Writing the metadata was slow: look at the storage that the JobManager writes checkpoints to.",

@@ -204,6 +204,9 @@ func (x *path) waits() []Wait {
 		}
 	}
 	if written {
+		if at, _ := x.c.Step(rpc.StepLastAck); x.last == nil {
+			l.until(at, Wait{Kind: Tasks, At: slowestOf(x.c.Vertices)})
+		}
 		l.step(x.c, rpc.StepLastAck, Messages)
 		x.finish(l)
 	}
@@ -237,6 +240,17 @@ func (x *path) barriers(l *line) {
 	if !x.missing {
 		l.until(x.last.Acknowledged, Wait{Kind: Messages, At: subtaskOf(x.last)})
 	}
+}
+
+// slowestOf is the subtask that acknowledged last by the sums of vertices.
+func slowestOf(vertices []rpc.VertexCheckpoint) (s Subtask) {
+	last := time.Duration(-1)
+	for _, v := range vertices {
+		if v.Slowest >= 0 && v.LastAck > last {
+			s, last = Subtask{v.Name, v.Slowest}, v.LastAck
+		}
+	}
+	return s
 }
 
 // finish adds what came after the last acknowledgement.

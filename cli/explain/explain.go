@@ -25,6 +25,7 @@ const (
 	Alignment                // a barrier was there and another was not
 	Sync                     // a task stood still for its snapshot
 	Async                    // a task's snapshot was written
+	Tasks                    // all of a task, where statistics of subtasks are not kept
 	Messages                 // between tasks and JobManager
 	Missing                  // a task has not acknowledged
 	Metadata                 // the metadata was written
@@ -35,7 +36,7 @@ const (
 
 var kindNames = [...]string{
 	"turn", "planning", "id", "location", "coordinators", "hooks", "sending", "busy", "queue", "alignment", "sync", "async",
-	"messages", "missing", "metadata", "link turn", "link", "ending",
+	"tasks", "messages", "missing", "metadata", "link turn", "link", "ending",
 }
 
 func (k Kind) String() string {

@@ -377,6 +377,19 @@ link 1ms
 	}
 }
 
+// Of the older checkpoints of large jobs only sums are kept.
+func TestSumsTellWhoWasLast(t *testing.T) {
+	t.Parallel()
+	w := quiet(map[string]time.Duration{"queue": time.Second})
+	w.info.Subtasks = nil
+	w.info.Vertices = []rpc.VertexCheckpoint{{Name: "a", Slowest: 3, LastAck: 2}, {Name: "b", Slowest: 1, LastAck: 9}, {Name: "c", Slowest: -1, LastAck: 10}}
+	e := Checkpoint(&w.info, &w.graph)
+	want := "coordinators 1ms\ntasks 1.004s at b[1]\nmetadata 1ms\nlink turn 1ms\nlink 1ms\n"
+	if got := text(e); got != want || e.Whole || !strings.Contains(e.Advice, "b[1] was the last") {
+		t.Errorf("%s\nwant\n%s\n%s", got, want, e.Advice)
+	}
+}
+
 func TestSlowest(t *testing.T) {
 	t.Parallel()
 	steps := []rpc.StepTime{{}}
