@@ -18,7 +18,7 @@ const (
 
 // advise picks the sentence that fits what took longest.
 func (x *path) advise(e *Explanation) string {
-	group, at := dominating(append(slices.Clone(e.Before), e.Waits...))
+	group, at := dominating(mendable(e))
 	switch {
 	case e.Total() == 0:
 		return "There are no statistics of it: they are kept for the newest 100, in the memory of the JobManager that took them."
@@ -32,6 +32,18 @@ func (x *path) advise(e *Explanation) string {
 		return x.upload(at)
 	}
 	return strings.ReplaceAll(advice[group], "AT", at.String())
+}
+
+// mendable are the waits among which the longest is to be mended. The turn is one only if
+// it is far longer than all others: it is as long as other checkpoints are slow, and those
+// mostly are for the reason that this one is.
+func mendable(e *Explanation) (waits []Wait) {
+	for _, w := range append(slices.Clone(e.Before), e.Waits...) {
+		if w.Kind != Turn || w.Took > 2*(e.Total()-w.Took) {
+			waits = append(waits, w)
+		}
+	}
+	return waits
 }
 
 // groups say which kinds are mended in the same way.

@@ -269,7 +269,12 @@ func TestAdviceFitsWhatTookLongest(t *testing.T) {
 			t.Errorf("%s: %s", what, e.Advice)
 		}
 	}
-	w := quiet(map[string]time.Duration{"queue": time.Second})
+	// Who waits for its turn behind checkpoints that are slow is slow itself.
+	w := quiet(map[string]time.Duration{"queue": time.Second, "turn": 1500 * ms})
+	if e := Checkpoint(&w.info, &w.graph); !strings.Contains(e.Advice, "unaligned.enabled=true") {
+		t.Error(e.Advice)
+	}
+	w = quiet(map[string]time.Duration{"queue": time.Second})
 	w.info.Kind = weir.Savepoint
 	if e := Checkpoint(&w.info, &w.graph); !strings.Contains(e.Advice, "savepoints always align") {
 		t.Error(e.Advice)
