@@ -196,6 +196,33 @@ func TestForeignStoresAreOpenedOnceAndMustExist(t *testing.T) {
 	}
 }
 
+func TestForeignStoreIsOpenedAgainWhenAnotherDirectoryIsThere(t *testing.T) {
+	t.Parallel()
+	var f foreignStores
+	dir := filepath.Join(t.TempDir(), "kept")
+	for _, name := range []string{"first", "second"} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := f.open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Stat(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Rename(dir, dir+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.open(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("removed: %v", err)
+	}
+}
+
 func TestCandidatesOfSharedEtcdDiffer(t *testing.T) {
 	t.Parallel()
 	shared := cli.JobManagerOptions{EtcdEndpoints: []string{"etcd:2379"}}

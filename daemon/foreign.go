@@ -8,7 +8,8 @@ import (
 )
 
 // foreignStores are the directories of other clusters' checkpoints that jobs have
-// started from. Each is opened once and stays open: they are few.
+// started from. Each is opened once, and again when another directory is there, and
+// stays open: they are few, and somebody may still read from one that is gone.
 type foreignStores struct {
 	mu struct {
 		sync.Mutex
@@ -30,7 +31,7 @@ func (f *foreignStores) open(location string) (blobstore.Store, error) {
 	if f.mu.byLocation == nil {
 		f.mu.byLocation = make(map[string]*fs.Store)
 	}
-	if first := f.mu.byLocation[location]; first != nil { // another was faster
+	if first := f.mu.byLocation[location]; first != nil && !first.Gone() { // another was faster
 		_ = s.Close()
 		return first, nil
 	}
@@ -38,8 +39,12 @@ func (f *foreignStores) open(location string) (blobstore.Store, error) {
 	return s, nil
 }
 
+// opened returns nil if there is none, or it is gone.
 func (f *foreignStores) opened(location string) *fs.Store {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.mu.byLocation[location]
+	if s := f.mu.byLocation[location]; s != nil && !s.Gone() {
+		return s
+	}
+	return nil
 }

@@ -82,6 +82,17 @@ func OpenExisting(dir string) (*Store, error) {
 // except that Commit fails.
 func (s *Store) Close() error { return s.root.Close() }
 
+// Gone says whether the path leads to the opened directory no more: it was removed, or
+// another one was made or mounted there.
+func (s *Store) Gone() bool {
+	opened, err := s.root.Stat(".")
+	if err != nil {
+		return true
+	}
+	there, err := os.Stat(s.path)
+	return err != nil || !os.SameFile(opened, there)
+}
+
 // Location is the directory's absolute path.
 func (s *Store) Location() string { return s.path }
 
