@@ -43,13 +43,15 @@ func TestDemoMeasuresWhatItsQueuesPredict(t *testing.T) {
 			}
 		}
 	}
-	for _, row := range byMode["unaligned-backpressure"] {
+	// The first checkpoint comes after a random part of the interval, perhaps before anything
+	// has queued. By the second, half of a whole interval's records have.
+	for _, row := range afterFirst(byMode["unaligned-backpressure"]) {
 		if inFlight := row["persisted_bytes"].(float64); row["unaligned"].(float64) == 0 || inFlight <= 0 || inFlight >= row["bytes"].(float64) {
 			t.Errorf("nothing was overtaken: %v", row)
 		}
 	}
 	var ratios []float64
-	for _, row := range byMode["aligned-backpressure"] {
+	for _, row := range afterFirst(byMode["aligned-backpressure"]) {
 		if row["queued_bytes"].(float64) <= 0 || row["predicted_ms"].(float64) <= 0 {
 			t.Errorf("nothing was queued: %v", row)
 			continue
@@ -63,6 +65,8 @@ func TestDemoMeasuresWhatItsQueuesPredict(t *testing.T) {
 		}
 	}
 }
+
+func afterFirst(rows []map[string]any) []map[string]any { return rows[min(1, len(rows)):] }
 
 func TestDemoPrintsATableAndIsBoundedByItsDuration(t *testing.T) {
 	t.Parallel()
