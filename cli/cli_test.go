@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,11 +144,22 @@ func TestSubmissionIsWhatTheFlagsSay(t *testing.T) {
 		r.Options["execution.checkpointing.interval"] != "1.5s" || r.Parallelism != 3 || r.Name != "n" || c.local.CheckpointDir != "/d" || !c.cluster.stopped {
 		t.Errorf("exit code %d: %+v %+v\n%s", code, r, c.local, c.stderr.String())
 	}
-	c = newCommand()
-	c.cluster.details = []rpc.JobDetail{{JobSummary: rpc.JobSummary{Status: rpc.JobFinished}}}
-	if code := c.run(t.Context(), "run", "count", "--from", "/kept/job/chk-3/_metadata"); code != ExitOK || c.local.CheckpointDir != "/kept" {
-		t.Errorf("exit code %d: checkpoints in %q", code, c.local.CheckpointDir)
+	for from, want := range map[string]string{"/kept/job/chk-3/_metadata": "/kept/job/chk-3/_metadata", "kept/job/chk-3": abs(t, "kept/job/chk-3")} {
+		c = newCommand()
+		c.cluster.details = []rpc.JobDetail{{JobSummary: rpc.JobSummary{Status: rpc.JobFinished}}}
+		if code := c.run(t.Context(), "run", "count", "--from", from); code != ExitOK || c.local.CheckpointDir != "" || c.cluster.request.From != want {
+			t.Errorf("exit code %d: from %q, checkpoints in %q", code, c.cluster.request.From, c.local.CheckpointDir)
+		}
 	}
+}
+
+func abs(t *testing.T, path string) string {
+	t.Helper()
+	a, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 func TestWrongCallsAreUsageErrors(t *testing.T) {

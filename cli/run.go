@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/jobmanager/joboption"
-	"github.com/weirflow/weir/snapshotmeta"
 )
 
 // localSlots is how many slots a cluster in this process offers.
@@ -23,8 +22,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a whole job in this process, without a cluster",
 		Long: `Run starts a JobManager and a TaskManager within this process, runs the job and follows it
 until it ends. An interrupt ends it. Nothing is kept, except checkpoints if
---checkpoint-dir names a directory. With --from, that is by default the one the snapshot
-lies in.`,
+--checkpoint-dir names a directory. What --from names is only read.`,
 		Example: `  weir run checkpoint-demo --checkpoint-interval 1s`,
 		Args:    exactly(1, "the name of an entry point"),
 	}
@@ -33,8 +31,9 @@ lies in.`,
 		if err != nil {
 			return err
 		}
-		if dir == "" && r.From != "" && r.From != joboption.FromNone && r.From != joboption.FromLatest {
-			if dir, err = checkpointRoot(r.From); err != nil {
+		isPath := r.From != "" && r.From != joboption.FromNone && r.From != joboption.FromLatest
+		if isPath && !filepath.IsAbs(r.From) && dir == "" { // there is no directory that it could be relative to
+			if r.From, err = filepath.Abs(r.From); err != nil {
 				return err
 			}
 		}
@@ -60,17 +59,4 @@ lies in.`,
 	j.flags(cmd)
 	cmd.Flags().StringVar(&dir, "checkpoint-dir", "", "directory that keeps the checkpoints (default: memory)")
 	return cmd
-}
-
-// checkpointRoot is the checkpoint directory that a snapshot's path lies in:
-// DIR of DIR/JOB/chk-N.
-func checkpointRoot(from string) (string, error) {
-	abs, err := filepath.Abs(from)
-	if err != nil {
-		return "", err
-	}
-	if filepath.Base(abs) == snapshotmeta.MetadataFile {
-		abs = filepath.Dir(abs)
-	}
-	return filepath.Dir(filepath.Dir(abs)), nil
 }

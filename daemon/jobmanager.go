@@ -23,6 +23,7 @@ import (
 	"github.com/weirflow/weir/jobmanager/ha"
 	"github.com/weirflow/weir/jobmanager/ha/etcd"
 	"github.com/weirflow/weir/jobmanager/ha/etcdserver"
+	"github.com/weirflow/weir/jobmanager/joboption"
 	"github.com/weirflow/weir/metrics"
 	weirgrpc "github.com/weirflow/weir/rpc/grpc"
 )
@@ -31,6 +32,9 @@ import (
 func (p *process) jobManager(ctx context.Context, o cli.JobManagerOptions, ready func(cli.Ready)) (err error) {
 	if err := checkListens(o.Listen, o.MetricsListen, o.Insecure); err != nil {
 		return err
+	}
+	if _, err := joboption.Parse(o.Defaults); err != nil { // before anything is made on the disk
+		return invalid("--set: "+err.Error(), "docs/config.md lists all options")
 	}
 	j := &jobManagerRole{process: p, o: o, log: newLogger(p.logs).With(zap.String("role", "jobmanager")), broken: make(chan error, 1)}
 	j.group = group.New(context.WithoutCancel(ctx), "jobmanager")

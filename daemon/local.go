@@ -14,7 +14,7 @@ import (
 // the command shows the job's progress itself.
 func (p *process) local(ctx context.Context, o cli.LocalOptions) (rpc.ClientGateway, func(context.Context) error, error) {
 	c, err := minicluster.New(minicluster.Options{
-		Catalog: p.catalog, TaskManagers: 1, Slots: o.Slots, Dir: o.CheckpointDir, CodeID: p.codeID,
+		Catalog: p.catalog, TaskManagers: 1, Slots: o.Slots, Dir: o.CheckpointDir, OpenStore: new(foreignStores).open, CodeID: p.codeID,
 		Logger: newLogger(p.logs).WithOptions(zap.IncreaseLevel(zap.WarnLevel)),
 	})
 	if err != nil {

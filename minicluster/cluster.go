@@ -51,7 +51,7 @@ func New(o Options) (*Cluster, error) {
 	c.registry = ha.NewMemory(0).Connect("minicluster", ha.Hook{})
 	c.jm, err = jobmanager.New(jobmanager.Config{
 		ClusterID: o.ClusterID, CandidateID: "jobmanager", Advertise: "local", CodeID: o.CodeID, Catalog: o.Catalog,
-		Registry: c.registry, Blobs: c.store, Logger: o.Logger.Named("jobmanager"), Metrics: o.Metrics,
+		Registry: c.registry, Blobs: c.store, OpenStore: o.OpenStore, Logger: o.Logger.Named("jobmanager"), Metrics: o.Metrics,
 		HeartbeatInterval: o.HeartbeatInterval, HeartbeatTimeout: 50 * o.HeartbeatInterval, Defaults: o.Defaults,
 	})
 	if err != nil {

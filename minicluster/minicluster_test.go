@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/blobstore"
 	"github.com/weirflow/weir/blobstore/mem"
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/minicluster"
@@ -135,8 +136,9 @@ func (r *countReader) Poll(emit func(int64, string) bool) (operator.SourceStatus
 	return operator.SourceMore, nil
 }
 
-func TestJobSurvivesItsTaskManager(t *testing.T) {
-	job := flow.Define("counted", func(g *flow.Graph, _ struct{}) error {
+// countJob counts without end.
+func countJob() flow.Job {
+	return flow.Define("counted", func(g *flow.Graph, _ struct{}) error {
 		in := flow.From(g, "numbers", counted{})
 		byWord := flow.KeyBy(in, "by-word", func(w string) string { return w })
 		counts := flow.Process(byWord, "count", func(s *flow.Setup) flow.Processor[string, string, int64] {
@@ -150,7 +152,10 @@ func TestJobSurvivesItsTaskManager(t *testing.T) {
 		flow.To(counts, "out", flow.Discard[int64]())
 		return nil
 	})
-	c := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{job}, TaskManagers: 2, Slots: 1, Dir: t.TempDir()})
+}
+
+func TestJobSurvivesItsTaskManager(t *testing.T) {
+	c := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{countJob()}, TaskManagers: 2, Slots: 1, Dir: t.TempDir()})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	reply, err := c.Gateway().Submit(ctx, rpc.SubmitRequest{Entrypoint: "counted", Options: map[string]string{
@@ -185,6 +190,44 @@ func TestJobSurvivesItsTaskManager(t *testing.T) {
 	}
 	if list.Restored < before.ID {
 		t.Errorf("restored from checkpoint %d, want at least %d", list.Restored, before.ID)
+	}
+}
+
+func TestJobStartsFromAnotherClustersDirectory(t *testing.T) {
+	dir := t.TempDir()
+	first := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{countJob()}, TaskManagers: 2, Slots: 1, Dir: dir})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r := rpc.SubmitRequest{Entrypoint: "counted", Parallelism: 2, Options: map[string]string{
+		"execution.checkpointing.interval": "20ms", "execution.checkpointing.unaligned.enabled": "true",
+		"execution.checkpointing.num-retained": "1000", "restart-strategy.type": "none",
+	}}
+	reply, err := first.Gateway().Submit(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var from rpc.CheckpointInfo
+	for from.PersistedBytes == 0 {
+		if from, err = first.AwaitCheckpoint(ctx, reply.Job, from.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Gateway().Cancel(ctx, reply.Job.String()); err != nil {
+		t.Fatal(err)
+	}
+	second := minicluster.ForTest(t, minicluster.Options{Jobs: []flow.Job{countJob()}, OpenStore: func(location string) (blobstore.Store, error) {
+		if location != dir {
+			t.Errorf("opened %s, want %s", location, dir)
+		}
+		return first.Store(), nil
+	}})
+	r.From, r.Parallelism = from.Path, 3
+	if reply, err = second.Gateway().Submit(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.AwaitCheckpoint(ctx, reply.Job, from.ID); err != nil {
+		d, _ := second.Gateway().Get(ctx, reply.Job.String())
+		t.Errorf("%v: %s, %s", err, d.Status, d.Detail)
 	}
 }
 

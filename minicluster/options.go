@@ -27,6 +27,9 @@ type Options struct {
 	// use instead. Default: memory.
 	Dir   string
 	Store blobstore.Store
+	// OpenStore opens another checkpoint store by its location, for jobs that start
+	// from a checkpoint there. Default: they can start from the cluster's own only.
+	OpenStore func(location string) (blobstore.Store, error)
 	// ClusterID and CodeID name the cluster and this binary; defaults "minicluster"
 	// and "local".
 	ClusterID string

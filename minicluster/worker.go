@@ -47,7 +47,7 @@ func (c *Cluster) startWorker(ctx context.Context, i int, dialer rpc.Dialer) (*w
 	}
 	w.tm, err = taskmanager.New(taskmanager.Options{
 		ID: id, Incarnation: run, CodeID: c.o.CodeID, Slots: c.o.Slots, Host: host, Memory: c.o.Memory,
-		Catalog: c.o.Catalog, Stack: stack, Store: c.store, Dialer: dialer, Metrics: c.o.Metrics, Logger: logger,
+		Catalog: c.o.Catalog, Stack: stack, Store: c.store, OpenStore: c.o.OpenStore, Dialer: dialer, Metrics: c.o.Metrics, Logger: logger,
 		Backends: map[string]statebackend.Factory{heap.Name: heap.NewFactory(c.pages)},
 	})
 	if err == nil {

@@ -81,7 +81,7 @@ func TestDaemonsThatCannotStartSayWhy(t *testing.T) {
 		{2, []string{`"foo:bar" is no address`, "host:port"}, tm("--jobmanager", "foo:bar")},
 		{2, []string{"--memory", `"much"`, "64mb"}, tm("--memory", "much")},
 		{2, []string{"memory", "1024 bytes"}, tm("--memory", "1kb")},
-		{2, []string{`"state.backend.typo"`, `"state.backend.type"`}, jm("--set", "state.backend.typo=heap")},
+		{2, []string{`--set`, `"state.backend.typo"`, `"state.backend.type"`, "docs/config.md"}, jm("--set", "state.backend.typo=heap")},
 	} {
 		failsToStart(t, bin, x.code, x.says, x.args...)
 	}

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -124,6 +125,7 @@ func TestInputCapture(t *testing.T) {
 	})
 }
 
+// What the barrier passed was sent before it and is polled; nothing follows until Resume.
 func TestMovedBarrierIsPolledFirstAndStillBlocks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 2, 0, 5, 1, 20)
@@ -141,9 +143,42 @@ func TestMovedBarrierIsPolledFirstAndStillBlocks(t *testing.T) {
 		t.Errorf("moved wrongly, overtaking %d", f.Overtaking(0))
 	}
 	f.expect(t, f.PollPriority, "0: barrier 1 aligned, 3 captured(10 bytes of 0, base 7) captured(11 bytes of 2, base 7)", "nothing")
-	f.expect(t, f.Poll, "1: data 0", "nothing")
+	f.expect(t, f.PollPriority, "nothing")
+	f.expect(t, f.Poll, "0: data 0", "1: data 0", "0: e", "0: data 2", "nothing")
+	h := wire.Buffer{Sequence: u.sequence, Type: wire.TypeData, Payload: 1}
+	if _, err := u.channel.Take(h); !errors.Is(err, gate.ErrProtocol) {
+		t.Errorf("data behind the barrier: %v", err)
+	}
 	f.Resume(0)
-	f.expect(t, f.Poll, "0: data 0", "0: e", "0: data 2", "nothing")
+	u.data(t, 12, 0)
+	f.expect(t, f.Poll, "0: data 4", "nothing")
+}
+
+// Without exclusive buffers what a moved barrier passed may hold the only buffer there is.
+// It comes free before the channel is resumed: the barriers of others stand behind data
+// that is sent with it.
+func TestMovedBarrierKeepsNoBufferFromOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 2, 0, 0, 1, 20)
+	first, second := f.up[0], f.up[1]
+	first.channel.Backlog(1)
+	first.data(t, 10, 0)
+	second.channel.Backlog(1)
+	if second.credit != 0 {
+		t.Fatalf("credit %d, the buffer is taken", second.credit)
+	}
+	first.event(t, wire.TypeAnnouncedEvent, timeoutable(1), 0)
+	f.expect(t, f.PollPriority, "0: announcement of barrier 1 aligned, 1")
+	if !f.ToHead(0, 1) {
+		t.Fatal("not moved")
+	}
+	f.expect(t, f.Poll, "0: barrier 1 aligned, 1 captured(10 bytes of 0, base 7)", "0: data 0", "nothing")
+	if second.credit != 1 {
+		t.Fatalf("credit %d while the first channel is blocked", second.credit)
+	}
+	second.data(t, 11, 0)
+	second.event(t, wire.TypeAnnouncedEvent, timeoutable(1), 0)
+	f.expect(t, f.Poll, "1: announcement of barrier 1 aligned, 1", "1: data 0", "1: barrier 1 aligned, 1", "nothing")
 }
 
 // Priority items call the task even if it did not ask for anything; others do not.

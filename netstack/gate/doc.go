@@ -16,7 +16,9 @@
 //  1. Elements of one channel come in order; channels take turns, one item each;
 //     priority items come first: what overtook, was moved by ToHead, or announces a
 //     barrier. Each calls the task, whether it waits or not.
-//  2. A channel that is blocked brings nothing, and stops no other.
+//  2. A channel that is blocked brings nothing of behind its barrier, and stops no other.
+//     What a barrier was moved past on this side is polled, so that it holds no buffer of
+//     the gate until the others' barriers are in.
 //  3. Credit that was granted is covered by a buffer that is held (credit.Grants), except
 //     that a channel without exclusive buffers gives them up when its producer stops.
 //  4. Sequence numbers of a remote channel are consecutive, or the channel fails.

@@ -239,7 +239,7 @@ func (g *InputGate) take(priority bool) (taken, error) {
 			break
 		}
 		switch {
-		case c.ended || c.blocked:
+		case c.ended || c.blocked && !c.leftLocked():
 		case c.local != nil:
 			return taken{channel: c, urgent: urgent}, nil
 		case c.remote == nil || c.remote.queue.len() == 0:
@@ -301,11 +301,18 @@ func (g *InputGate) afterPollLocked(c *channel, item *Item, next wire.DataType) 
 	if item.Type == wire.TypeData {
 		c.consumed.Add(int64(item.Data.Len()))
 	}
-	c.blocked = item.Type.Blocks()
-	if next != wire.TypeNone && !c.blocked {
+	c.blocked = c.blocked || item.Type.Blocks()
+	if next != wire.TypeNone && (!c.blocked || c.leftLocked()) {
 		g.offerLocked(c, next == wire.TypePriorityEvent)
 	}
 	item.More = g.mu.ready.len() > 0 || g.mu.urgent.len() > 0
+}
+
+// leftLocked says whether a blocked channel has something of before its barrier, which was
+// moved past it; the sender has stopped since. It is polled: it may hold the only buffer
+// that another channel could have, whose barrier stands behind data.
+func (c *channel) leftLocked() bool {
+	return c.remote != nil && c.remote.priority == 0 && c.remote.queue.len() > 0
 }
 
 // Resume lets a channel go on after a blocking event.
