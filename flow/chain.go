@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/jobgraph"
@@ -21,6 +22,8 @@ type chain struct {
 	heads   []headFunc // for chains with inputs, by Batch.Input
 	ended   []bool     // inputs of which the end was told
 	poll    pollFunc   // for chains with a source
+	// told is the operator that is just being told how a checkpoint ended.
+	told atomic.Pointer[string]
 }
 
 var _ operator.Chain = (*chain)(nil)
@@ -303,16 +306,33 @@ func (c *chain) SnapshotState(id weir.CheckpointID) ([]operator.State, error) {
 func (c *chain) NotifyComplete(id weir.CheckpointID) error {
 	return c.each(func(m *member) error {
 		if l, ok := m.node.user.(CheckpointListener); ok {
+			defer c.tell(m)()
 			return l.NotifyComplete(id)
 		}
 		return nil
 	})
 }
 
+// tell notes that the operator is being told, until the function that it returns is called.
+func (c *chain) tell(m *member) (done func()) {
+	c.told.Store(&m.node.logical.Name)
+	return func() { c.told.Store(nil) }
+}
+
+// Told names the operator that is just being told how a checkpoint ended, or nobody. It may
+// be called from any goroutine.
+func (c *chain) Told() string {
+	if name := c.told.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
 // NotifyAborted implements [operator.Chain].
 func (c *chain) NotifyAborted(id weir.CheckpointID) error {
 	return c.each(func(m *member) error {
 		if l, ok := m.node.user.(AbortListener); ok {
+			defer c.tell(m)()
 			return l.NotifyAborted(id)
 		}
 		return nil

@@ -24,9 +24,11 @@ type catalog struct {
 	perCount time.Duration // that counting one takes
 	// process is called for each record before it is counted.
 	process func(subtask int, number uint64) error
-	build   func(ctx context.Context) error
-	edit    func(l *jobgraph.Logical)
-	timers  bool // each counted record sets a timer a second later
+	// notify is called when the counting subtask is told how a checkpoint ended.
+	notify func()
+	build  func(ctx context.Context) error
+	edit   func(l *jobgraph.Logical)
+	timers bool // each counted record sets a timer a second later
 	// dueTimers are set when a subtask starts that counts, and due then; one takes perTimer.
 	dueTimers int
 	perTimer  time.Duration
@@ -191,6 +193,19 @@ type counter struct {
 	table  statebackend.Table
 	timers operator.TimerService
 }
+
+func (n *counter) NotifyComplete(id weir.CheckpointID) error { return n.hear(n.nop.NotifyComplete, id) }
+func (n *counter) NotifyAborted(id weir.CheckpointID) error  { return n.hear(n.nop.NotifyAborted, id) }
+
+func (n *counter) hear(hear func(weir.CheckpointID) error, id weir.CheckpointID) error {
+	if n.c.notify != nil {
+		n.c.notify()
+	}
+	return hear(id)
+}
+
+// Told names an operator of the chain.
+func (n *counter) Told() string { return "commit" }
 
 func (n *counter) Open(env *operator.Env) error {
 	n.env = env

@@ -69,6 +69,7 @@ func newLoop(t *TaskManager, g *group.Group, executor *snapshot.Executor) *loop 
 		resources: task.Resources{
 			Catalog: o.Catalog, Stack: o.Stack, Store: o.Store, Backends: o.Backends, Executor: executor,
 			Channels: chanstate.NewGroups(g), Metrics: o.Metrics, Logger: o.Logger, OpenStore: o.OpenStore, BuildTimeout: o.BuildTimeout,
+			NotifyTimeout: o.NotifyTimeout, NotifyWarning: o.NotifyWarning,
 		},
 		random:   rand.New(rand.NewPCG(uint64(o.Incarnation), binary.BigEndian.Uint64(o.ID[:]))),
 		attempts: map[weir.AttemptID]*attempt{},

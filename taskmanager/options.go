@@ -47,6 +47,11 @@ type Options struct {
 	// CancelTimeout bounds how long a task takes to stop once it was told to;
 	// default 30 s. Then Escalate is called.
 	CancelTimeout time.Duration
+	// NotifyTimeout bounds how long a task's operators take when they are told how a
+	// checkpoint ended; default 10 min. Then the task fails, and what they were to
+	// commit is committed when it is restored. NotifyWarning is when the log begins to name
+	// the operator; default 30 s.
+	NotifyTimeout, NotifyWarning time.Duration
 	// Escalate is called, from any goroutine, when the process should end: when user
 	// code does not return, once per attempt, since it cannot be made to; and, with
 	// the zero attempt, when the TaskManager itself has failed, which only a bug can
@@ -71,6 +76,8 @@ func (o Options) Defaults() Options {
 	def(&o.GraceTime, 60*time.Second)
 	def(&o.BuildTimeout, 30*time.Second)
 	def(&o.CancelTimeout, 30*time.Second)
+	def(&o.NotifyTimeout, 10*time.Minute)
+	def(&o.NotifyWarning, 30*time.Second)
 	def(&o.DialTimeout, 10*time.Second)
 	def(&o.DialBackoff, 100*time.Millisecond)
 	def(&o.DialBackoffMax, 3*time.Second)
@@ -109,7 +116,7 @@ func (o Options) Validate() error {
 	check(o.Store != nil, "no checkpoint store")
 	check(len(o.Backends) > 0, "no state backend")
 	check(o.Dialer != nil, "no dialer")
-	check(o.GraceTime > 0 && o.BuildTimeout > 0 && o.CancelTimeout > 0, "a timeout is not positive")
+	check(o.GraceTime > 0 && o.BuildTimeout > 0 && o.CancelTimeout > 0 && o.NotifyTimeout > 0 && o.NotifyWarning > 0, "a timeout is not positive")
 	check(o.DialBackoff > 0 && o.DialBackoffMax >= o.DialBackoff, "dial backoff %v to %v", o.DialBackoff, o.DialBackoffMax)
 	check(o.SnapshotWorkers > 0 && o.SnapshotQueue > 0, "%d snapshot workers, %d waiting", o.SnapshotWorkers, o.SnapshotQueue)
 	return errors.Join(faults...)

@@ -37,11 +37,13 @@ func (o operators) SnapshotState(id weir.CheckpointID) (states []operator.State,
 
 // NotifyComplete tells operators of a completed checkpoint.
 func (o operators) NotifyComplete(id weir.CheckpointID) error {
+	defer o.t.watchNotification("a completed checkpoint", id)()
 	return o.t.chain.Do("being told of a completed checkpoint", func(c operator.Chain) error { return c.NotifyComplete(id) })
 }
 
 // NotifyAborted tells operators of an aborted checkpoint.
 func (o operators) NotifyAborted(id weir.CheckpointID) error {
+	defer o.t.watchNotification("an aborted checkpoint", id)()
 	return o.t.chain.Do("being told of an aborted checkpoint", func(c operator.Chain) error { return c.NotifyAborted(id) })
 }
 

@@ -52,6 +52,9 @@ type Resources struct {
 	// the snapshot of another cluster; nil: that is refused.
 	OpenStore    func(location string) (blobstore.Store, error)
 	BuildTimeout time.Duration
+	// NotifyTimeout bounds how long operators take when they are told how a checkpoint
+	// ended; NotifyWarning is when the log begins to say so.
+	NotifyTimeout, NotifyWarning time.Duration
 }
 
 // Task is one attempt. Its exported methods may be called from any goroutine.
