@@ -82,7 +82,7 @@ func snapshotError(kind weir.SnapshotKind, job string, a jobmaster.SnapshotEnded
 	case weir.NotAllRequiredTasksRunning:
 		hint = "try again when all tasks run; `weir show` says what the job does"
 	case weir.IOException:
-		code, hint = rpc.CodeUnavailable, "is the directory there and writable, and is there space? the job goes on"
+		hint = "is the directory there and writable, and is there space? the job goes on"
 	case weir.TooManyCheckpointRequests:
 		code, hint = rpc.CodeResourceExhausted, "wait until those are done"
 	}

@@ -215,7 +215,7 @@ func TestStopWithoutASavepoint(t *testing.T) {
 			_, again := w.stop(jm, "job", "r1")
 			w.wantError(again, rpc.CodeFailedPrecondition, "no space left")
 			_, err = jm.TakeSnapshot(t.Context(), rpc.SnapshotRequest{Job: "job", Kind: weir.Savepoint})
-			w.wantError(err, rpc.CodeUnavailable, "no space left")
+			w.wantError(err, rpc.CodeFailedPrecondition, "no space left") // not unavailable: that, a client would ask again for a minute
 			last := w.awaitCheckpoint(jm, "job", 1).ID
 			w.awaitCheckpoint(jm, "job", last+2)
 			if d := w.await(jm, "job", rpc.JobRunning); d.Restarts != 0 {
