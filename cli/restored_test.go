@@ -35,6 +35,7 @@ func TestFlagsOfAStartAreOptions(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, bad := range [][]string{
+		{"--from", ""}, // of a script whose savepoint failed
 		{"--restore-mode", "legacy"},
 		{"--restore-mode", "claim", "--set", "execution.state-recovery.claim-mode=NO_CLAIM"},
 	} {

@@ -25,10 +25,12 @@ type job struct {
 	detach          bool
 	restoreMode     string
 	allowDropped    bool
+	fromGiven       func() bool
 }
 
 func (j *job) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	j.fromGiven = func() bool { return f.Changed("from") }
 	f.Var(&j.params, "param", "a parameter of the job; may be repeated")
 	f.Var(&j.options, "set", "a job option (docs/config.md); may be repeated")
 	f.IntVar(&j.parallelism, "parallelism", 0, "parallelism of operators that name none (default 1)")
@@ -47,6 +49,9 @@ func (j *job) request(entrypoint string) (rpc.SubmitRequest, error) {
 	}
 	if j.interval < 0 || j.parallelism < 0 {
 		return rpc.SubmitRequest{}, usageError{errors.New("--checkpoint-interval and --parallelism must not be negative")}
+	}
+	if j.from == "" && j.fromGiven != nil && j.fromGiven() { // the variable of a script that got no path
+		return rpc.SubmitRequest{}, usageError{errors.New("--from is empty: give a path, latest, or none to begin with nothing")}
 	}
 	if j.interval > 0 {
 		const key = "execution.checkpointing.interval"
