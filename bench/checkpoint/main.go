@@ -64,12 +64,12 @@ func run(n int) (r pairs.Result, all []taken, err error) {
 	if err != nil {
 		return r, nil, err
 	}
-	defer func() { err = errors.Join(err, c.stop()) }()
+	defer func() { err = errors.Join(err, c.Stop()) }()
 	b, err := startBare(ctx, c)
 	if err != nil {
 		return r, nil, err
 	}
-	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	defer func() { err = errors.Join(err, b.Close(ctx)) }()
 	size := 0
 	for range warmUp {
 		info, err := c.checkpoint(ctx, rand.Text())

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/weirflow/weir/bench/pairs"
+	"github.com/weirflow/weir/bench/quota"
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/minicluster"
 	"github.com/weirflow/weir/operator"
@@ -13,17 +13,10 @@ import (
 
 // job counts by key. Its source emits what a sample allows.
 type job struct {
-	keys    uint64
-	borrow  []flow.Option // that the counting operator keeps nothing of a record
-	allowed atomic.Int64  // records in all
-	wake    atomic.Pointer[func()]
-	counted atomic.Int64 // records in all, up to what a counter has not reported
-	goal    atomic.Int64 // of counted
-	reached chan struct{}
+	*quota.Quota
+	keys   uint64
+	borrow []flow.Option // that the counting operator keeps nothing of a record
 }
-
-// report is how many records a counter counts before it says so.
-const report = 256
 
 func (j *job) define() flow.Job {
 	return flow.Define("exchange", func(g *flow.Graph, _ struct{}) error {
@@ -53,8 +46,7 @@ type reader struct {
 }
 
 func (r *reader) Open(rt *flow.Runtime) error {
-	wake := rt.Wake
-	r.job.wake.Store(&wake)
+	r.job.SetWake(rt.Wake)
 	return nil
 }
 
@@ -62,7 +54,7 @@ func (r *reader) AddSplits([][]byte) error    { return nil }
 func (r *reader) Snapshot() ([][]byte, error) { return nil, nil }
 
 func (r *reader) Poll(emit func(int64, record) bool) (operator.SourceStatus, error) {
-	for allowed := r.job.allowed.Load(); r.made.at < allowed; {
+	for allowed := r.job.Allowed(); r.made.at < allowed; {
 		key, at := r.made.next()
 		if !emit(at, record{key, body}) {
 			return operator.SourceMore, nil
@@ -82,41 +74,25 @@ type counter struct {
 func (c *counter) Process(ctx *flow.Context[string], _ record, _ *flow.Out[total]) error {
 	c.at = ctx.Timestamp()
 	c.total.Update(c.add)
-	if c.n++; c.n%report == 0 {
-		c.job.report()
+	if c.n++; c.n%quota.Report == 0 {
+		c.job.Counted()
 	}
 	return nil
-}
-
-func (j *job) report() {
-	if n := j.counted.Add(report); n >= j.goal.Load() && n-report < j.goal.Load() {
-		j.reached <- struct{}{}
-	}
 }
 
 // start runs the job on a cluster in this process and returns what samples it.
 func (j *job) start() func(records int) pairs.Sample {
 	ctx := context.Background()
-	j.reached = make(chan struct{}, 1)
+	j.Quota = quota.New(counters)
 	c, err := minicluster.New(minicluster.Options{Jobs: []flow.Job{j.define()}})
 	must(err)
 	must(c.Start(ctx))
 	reply, err := c.Gateway().Submit(ctx, rpc.SubmitRequest{Entrypoint: "exchange", Parallelism: counters})
 	must(err)
-	_, err = c.Await(ctx, reply.Job, func(d rpc.JobDetail) bool { return d.Status == rpc.JobRunning && j.wake.Load() != nil })
+	_, err = c.Await(ctx, reply.Job, func(d rpc.JobDetail) bool { return d.Status == rpc.JobRunning && j.Opened() })
 	must(err)
-	j.run(warmUp(j.keys))
+	j.Run(warmUp(j.keys))
 	return func(records int) pairs.Sample {
-		return pairs.CPU(float64(records), func() { j.run(records) })
+		return pairs.CPU(float64(records), func() { j.Run(records) })
 	}
-}
-
-// run lets that many more records through. What the counters have not reported at
-// the end, few records, is part of the next call's.
-func (j *job) run(records int) {
-	allowed := j.allowed.Load() + int64(records)
-	j.goal.Store(allowed - counters*report)
-	j.allowed.Store(allowed)
-	(*j.wake.Load())()
-	<-j.reached
 }

@@ -19,8 +19,6 @@ const (
 	// morePairs is the least number of pairs: cores hand segments to each other, which
 	// takes longer on some machines and at some times, so samples scatter.
 	morePairs = 63
-	// samplesOfLife is how many a process is asked for.
-	samplesOfLife = 8
 	// gcPercent is the same on all sides.
 	gcPercent = 300
 	// mostAllocs is what counts as none: segments and blocks of keys, not records.
@@ -52,34 +50,13 @@ func compare(name string, keys int, bare string, n int) judged {
 }
 
 func compareSides(name, subject string, keys int, bare string, n int) judged {
-	s, b := &lives{of: subject, keys: keys}, &lives{of: bare, keys: keys}
-	defer s.stop()
-	defer b.stop()
-	return judged{pairs.Run(name, s.sample, b.sample, max(n, morePairs))}
-}
-
-// lives is one side, in one process after the other: where memory happens to lie, which
-// differs by process, makes a difference of tens of percent.
-type lives struct {
-	of      string
-	keys    int
-	process *side.Process
-	samples int
-}
-
-func (l *lives) sample() pairs.Sample {
-	if l.samples%samplesOfLife == 0 {
-		l.stop()
-		l.process = side.Start(records, "side", "-of", l.of, "-keys", strconv.Itoa(l.keys))
+	of := func(which string) *side.Lives {
+		return side.NewLives(records, "side", "-of", which, "-keys", strconv.Itoa(keys))
 	}
-	l.samples++
-	return l.process.Sample()
-}
-
-func (l *lives) stop() {
-	if l.process != nil {
-		l.process.Stop()
-	}
+	s, b := of(subject), of(bare)
+	defer s.Stop()
+	defer b.Stop()
+	return judged{pairs.Run(name, s.Sample, b.Sample, max(n, morePairs))}
 }
 
 // judged is a result that must also have no allocation per record.

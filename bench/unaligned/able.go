@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/weirflow/weir/bench/pairs"
+	"github.com/weirflow/weir/bench/quota"
 	"github.com/weirflow/weir/bench/side"
 	"github.com/weirflow/weir/flow"
 	"github.com/weirflow/weir/minicluster"
@@ -22,10 +22,7 @@ const (
 	// leastPairs and width are the issue's; mostPairs is where we give up.
 	leastPairs, mostPairs = 31, 127
 	width                 = 0.04
-	// samplesOfLife is how many a process is asked for: where memory happens to lie
-	// differs by process.
-	samplesOfLife = 8
-	gcPercent     = 300
+	gcPercent             = 300
 	// mostAllocs is what more allocations a record count as none: those of checkpoints.
 	mostAllocs = 0.001
 )
@@ -33,10 +30,10 @@ const (
 // able compares the CPU time per record of a job whose checkpoints may overtake data, but
 // never have to, with that of one whose always align. Both take checkpoints all the time.
 func able(n int) pairs.Result {
-	s, b := &lives{of: "able"}, &lives{of: "aligned"}
-	defer s.stop()
-	defer b.stop()
-	r := pairs.RunUntil("unaligned/able", s.sample, b.sample, max(n, leastPairs), mostPairs, width).SpeedAtLeast(0.95)
+	s, b := side.NewLives(records, "side", "-of", "able"), side.NewLives(records, "side", "-of", "aligned")
+	defer s.Stop()
+	defer b.Stop()
+	r := pairs.RunUntil("unaligned/able", s.Sample, b.Sample, max(n, leastPairs), mostPairs, width).SpeedAtLeast(0.95)
 	switch {
 	case r.AllocsPerUnit-r.BareAllocsPerUnit >= mostAllocs:
 		r.Met, r.Note = false, "it allocates more"
@@ -44,28 +41,6 @@ func able(n int) pairs.Result {
 		r.Met, r.Note = false, fmt.Sprintf("the interval is not narrower than %v", width)
 	}
 	return r
-}
-
-// lives is one side, in one process after the other.
-type lives struct {
-	of      string
-	process *side.Process
-	samples int
-}
-
-func (l *lives) sample() pairs.Sample {
-	if l.samples%samplesOfLife == 0 {
-		l.stop()
-		l.process = side.Start(records, "side", "-of", l.of)
-	}
-	l.samples++
-	return l.process.Sample()
-}
-
-func (l *lives) stop() {
-	if l.process != nil {
-		l.process.Stop()
-	}
 }
 
 // runSide is a process that runs a job.
@@ -78,29 +53,22 @@ func runSide(args []string) int {
 	if *of == "able" {
 		options[keyUnaligned], options[keyAlignedTimeout] = "true", "10min"
 	}
-	side.Serve(os.Stdin, os.Stdout, new(counted).start(options))
+	side.Serve(os.Stdin, os.Stdout, start(options))
 	return 0
 }
 
 // counted is a job that counts by key in two subtasks. Its source emits what a sample
 // allows.
-type counted struct {
-	allowed atomic.Int64 // records in all
-	wake    atomic.Pointer[func()]
-	counted atomic.Int64 // records in all, up to what a counter has not reported
-	goal    atomic.Int64 // of counted
-	reached chan struct{}
-}
+type counted struct{ *quota.Quota }
 
 const (
 	counters = 2
-	report   = 256 // records that a counter counts before it says so
 	body     = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab"
 )
 
 type record struct{ Key, Body string }
 
-func (j *counted) define() flow.Job {
+func (j counted) define() flow.Job {
 	return flow.Define("counted", func(g *flow.Graph, _ struct{}) error {
 		in := flow.From(g, "source", source{j}, flow.Parallelism(1))
 		byKey := flow.KeyBy(in, "by-key", func(r record) string { return r.Key })
@@ -112,7 +80,7 @@ func (j *counted) define() flow.Job {
 	})
 }
 
-type source struct{ *counted }
+type source struct{ counted }
 
 func (source) Enumerator() operator.Enumerator {
 	return flow.StaticSplits(func(parallelism int) ([][][]byte, error) { return make([][][]byte, parallelism), nil })
@@ -127,7 +95,7 @@ func (s source) Reader() flow.Reader[record] {
 }
 
 type reader struct {
-	job    *counted
+	job    counted
 	names  []string
 	random uint64 // xorshift
 	at     int64
@@ -135,8 +103,7 @@ type reader struct {
 
 // Open implements [flow.Opener].
 func (r *reader) Open(rt *flow.Runtime) error {
-	wake := rt.Wake
-	r.job.wake.Store(&wake)
+	r.job.SetWake(rt.Wake)
 	return nil
 }
 
@@ -144,7 +111,7 @@ func (r *reader) AddSplits([][]byte) error    { return nil }
 func (r *reader) Snapshot() ([][]byte, error) { return nil, nil }
 
 func (r *reader) Poll(emit func(int64, record) bool) (operator.SourceStatus, error) {
-	for allowed := r.job.allowed.Load(); r.at < allowed; {
+	for allowed := r.job.Allowed(); r.at < allowed; {
 		r.random ^= r.random << 13
 		r.random ^= r.random >> 7
 		r.random ^= r.random << 17
@@ -157,7 +124,7 @@ func (r *reader) Poll(emit func(int64, record) bool) (operator.SourceStatus, err
 }
 
 type counter struct {
-	job   *counted
+	job   counted
 	total *flow.Value[int64]
 	add   func(*int64)
 	n     int64
@@ -166,43 +133,27 @@ type counter struct {
 // Process implements [flow.Processor].
 func (c *counter) Process(*flow.Context[string], record, *flow.Out[int64]) error {
 	c.total.Update(c.add)
-	if c.n++; c.n%report == 0 {
-		c.job.report()
+	if c.n++; c.n%quota.Report == 0 {
+		c.job.Counted()
 	}
 	return nil
 }
 
-func (j *counted) report() {
-	if n := j.counted.Add(report); n >= j.goal.Load() && n-report < j.goal.Load() {
-		j.reached <- struct{}{}
-	}
-}
-
 // start runs the job on a cluster in this process and returns what samples it.
-func (j *counted) start(options map[string]string) func(records int) pairs.Sample {
+func start(options map[string]string) func(records int) pairs.Sample {
 	ctx := context.Background()
-	j.reached = make(chan struct{}, 1)
+	j := counted{quota.New(counters)}
 	c, err := minicluster.New(minicluster.Options{Jobs: []flow.Job{j.define()}})
 	must(err)
 	must(c.Start(ctx))
 	reply, err := c.Gateway().Submit(ctx, rpc.SubmitRequest{Entrypoint: "counted", Parallelism: counters, Options: options})
 	must(err)
 	_, err = c.Await(ctx, reply.Job, func(d rpc.JobDetail) bool {
-		return d.Status == rpc.JobRunning && d.LastCheckpoint > 0 && j.wake.Load() != nil
+		return d.Status == rpc.JobRunning && d.LastCheckpoint > 0 && j.Opened()
 	})
 	must(err)
-	j.run(records)
+	j.Run(records)
 	return func(records int) pairs.Sample {
-		return pairs.CPU(float64(records), func() { j.run(records) })
+		return pairs.CPU(float64(records), func() { j.Run(records) })
 	}
-}
-
-// run lets that many more records through. What the counters have not reported at
-// the end, few records, is part of the next call's.
-func (j *counted) run(records int) {
-	allowed := j.allowed.Load() + int64(records)
-	j.goal.Store(allowed - counters*report)
-	j.allowed.Store(allowed)
-	(*j.wake.Load())()
-	<-j.reached
 }

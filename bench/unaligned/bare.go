@@ -4,61 +4,24 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/jobmanager/ha"
-	"github.com/weirflow/weir/jobmanager/ha/etcd"
-	"github.com/weirflow/weir/jobmanager/ha/etcdserver"
+	"github.com/weirflow/weir/bench/processes"
 )
 
 // bare does what a checkpoint cannot do without: it writes and syncs as many bytes to the
 // same disk, and changes a key in an etcd under guard.
 type bare struct {
-	dir      string // of files
-	registry *etcd.Registry
-	server   *etcdserver.Server
-	epoch    weir.LeaderEpoch
-	last     ha.KV
-	buffer   []byte
+	*processes.Registry
+	dir    string // of files
+	buffer []byte
 }
 
-const bareKey = "bench"
-
-// startBare makes an etcd of its own beside the cluster's, with the same options.
-func startBare(ctx context.Context, c *cluster) (b *bare, err error) {
-	b = &bare{dir: c.checkpoints()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.stop(ctx))
-		}
-	}()
-	if b.server, err = etcdserver.Start(ctx, etcdserver.Options{Dir: filepath.Join(c.dir, "bare")}); err != nil {
-		return b, err
-	}
-	if b.registry, err = etcd.New(b.server.Client(), etcd.Options{Cluster: "bare", Sole: true, LeaseTTL: time.Minute}); err != nil {
-		return b, err
-	}
-	l, err := b.registry.Campaign(ctx, ha.Candidate{ID: "bare", Address: "bare"})
-	if err != nil {
-		return b, err
-	}
-	b.epoch = l.Epoch()
-	return b, nil
-}
-
-func (b *bare) stop(ctx context.Context) error {
-	var err error
-	if b.registry != nil {
-		err = b.registry.Close()
-	}
-	if b.server != nil {
-		err = errors.Join(err, b.server.Close(ctx))
-	}
-	return err
+func startBare(ctx context.Context, c *cluster) (*bare, error) {
+	r, err := c.StartRegistry(ctx)
+	return &bare{Registry: r, dir: c.Checkpoints()}, err
 }
 
 // write writes so many bytes into the directory of the checkpoints and syncs them: in
@@ -73,8 +36,8 @@ func (b *bare) write(bytes int64, files int) (took time.Duration, err error) {
 		}
 		b.buffer = append(b.buffer, more...)
 	}
-	errs := make(chan error)
 	begun := time.Now()
+	errs := make(chan error)
 	for range files {
 		go func() { errs <- writeFile(filepath.Join(b.dir, "bare-"+rand.Text()), b.buffer[:each]) }()
 	}
@@ -91,21 +54,4 @@ func writeFile(name string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// change changes a key, if the leadership is still there and the key as it was.
-func (b *bare) change(ctx context.Context) (took time.Duration, err error) {
-	value := []byte(rand.Text())
-	op := ha.Create(bareKey, value)
-	if b.last.ModRevision != 0 {
-		op = ha.Update(b.last, value)
-	}
-	begun := time.Now()
-	revision, err := b.registry.Txn(ctx, b.epoch, op)
-	took = time.Since(begun)
-	if err != nil {
-		return 0, fmt.Errorf("bare transaction: %w", err)
-	}
-	b.last = ha.KV{Key: bareKey, Value: value, ModRevision: revision}
-	return took, nil
 }

@@ -40,7 +40,7 @@ func (p *phase) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	defer func() { err = errors.Join(err, b.Close(ctx)) }()
 	for _, r := range p.rows {
 		if err := c.submit(ctx, r); err != nil {
 			return err
@@ -80,7 +80,7 @@ func (p *phase) look(ctx context.Context, c *cluster, b *bare) error {
 		}
 		r.bare = append(r.bare, bareWrite{at, took})
 	}
-	took, err := b.change(ctx)
+	took, err := b.Change(ctx)
 	p.change = append(p.change, took)
 	return err
 }

@@ -100,7 +100,7 @@ func (r *row) files() int {
 
 // look asks for new checkpoints.
 func (r *row) look(ctx context.Context, c *cluster) error {
-	l, err := c.client.Checkpoints(ctx, r.job.String())
+	l, err := c.Client.Checkpoints(ctx, r.job.String())
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (r *row) look(ctx context.Context, c *cluster) error {
 func (r *row) evaluate(ctx context.Context, c *cluster) (all []sample, err error) {
 	var traces [managers][]span
 	for i := range traces {
-		if traces[i], err = readTrace(c.traces(), r.name, i); err != nil {
+		if traces[i], err = readTrace(c.traces, r.name, i); err != nil {
 			return nil, err
 		}
 	}
