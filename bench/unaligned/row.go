@@ -55,7 +55,8 @@ const alignedTimeout = time.Second
 func backPressure() *phase {
 	const often = 450 * time.Millisecond
 	unaligned := map[string]string{keyUnaligned: "true"}
-	return &phase{lasts: 36 * time.Second, rows: []*row{
+	// So long that the intervals of what takes one or two milliseconds are narrow.
+	return &phase{lasts: 108 * time.Second, rows: []*row{
 		{name: "free", interval: often, rate: 2000, weighed: true},
 		{name: "unaligned-5ms", interval: often, rate: 2000, sleep: 5 * time.Millisecond, set: unaligned, weighed: true},
 		{name: "unaligned-50ms", interval: often, rate: 2000, sleep: 50 * time.Millisecond, set: unaligned, weighed: true},
