@@ -45,8 +45,18 @@ func (w *World) ask() {
 	c.from, c.passed = len(w.lines), 0
 }
 
-// answered notes what the last question led to: the first line of the trace that its step
-// wrote, without whose message it was, or how much time passed.
+// chosen notes what the last question was answered with: the first thing that its step
+// made happen. What a rush does after that is no answer to it: whoever the first woke runs
+// at the same time.
+func (w *World) chosen(format string, args ...any) {
+	c := &w.chooser
+	if n := len(c.asked); n > 0 && c.asked[n-1].Answer == "" {
+		c.asked[n-1].Answer = fmt.Sprintf(format, args...)
+	}
+}
+
+// answered notes what a question led to of which nothing was chosen: the first line of the
+// trace that its step wrote, or how much time passed.
 func (w *World) answered() {
 	c := &w.chooser
 	if len(c.asked) == 0 || c.asked[len(c.asked)-1].Answer != "" {

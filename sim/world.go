@@ -326,8 +326,10 @@ func (w *World) choose(n int) {
 			continue
 		}
 		if n == 0 {
-			items := p.takeLocked(1 + w.rng.IntN(w.Plan.Burst))
+			most := 1 + w.rng.IntN(w.Plan.Burst)
+			items := p.takeLocked(most)
 			w.mu.Unlock()
+			w.chosen("%s, at most %d", name, most)
 			w.deliver(p, items)
 			return
 		}
@@ -340,6 +342,7 @@ func (w *World) choose(n int) {
 		if n == 0 {
 			w.mu.calls = slices.Delete(w.mu.calls, i, i+1)
 			w.mu.Unlock()
+			w.chosen("%s", c.name)
 			w.answer(c)
 			return
 		}
